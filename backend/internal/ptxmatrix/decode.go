@@ -72,14 +72,16 @@ type decode struct {
 	idle                           string // predicate: the warp has no keys
 	base, ring                     string // of shared memory; the warp's slots
 
-	row, unit string    // which row of those that a copy of the warp brings the lane does, and which 16 bytes of it
-	mine      string    // predicate: the row has these 16 bytes; "" if it always has
-	from      [2]string // where they lie of the next chunk's keys, and of its values
-	step      [2]string // bytes from the rows of a copy to those of the next one
-	further   [2]string // bytes from a chunk to the warp's next one
-	single    string    // predicate: not all rows begin at multiples of 16
-	seen      string    // how many keys are visible from the lane's first row of the chunk on that is asked for next
-	own       string    // the lane's first key of the chunk that is used
+	row, unit  string    // which row of those that a copy of the warp brings the lane does, and which 16 bytes of it
+	mine       string    // predicate: the row has these 16 bytes; "" if it always has
+	array      [2]string // the key head's keys, and its values
+	arrayPitch [2]string // bytes from key to key there
+	from       [2]string // where they lie of the next chunk's keys, and of its values
+	step       [2]string // bytes from the rows of a copy to those of the next one
+	further    [2]string // bytes from a chunk to the warp's next one
+	single     string    // predicate: not all rows begin at multiples of 16
+	seen       string    // how many keys are visible from the lane's first row of the chunk on that is asked for next
+	own        string    // the lane's first key of the chunk that is used
 
 	slotBring, slotUse, end string
 	left, unasked           string      // chunks of the warp that are to be used, and to be asked for
@@ -88,6 +90,10 @@ type decode struct {
 	o                       [2][][4]string
 	top, sum                [2]string // of the lane's two heads: the maximum, and the lane's sum of weights
 	weights                 [][2]string
+
+	queries rows   // the queries of the cluster's heads
+	singles []rows // what is copied, and where that begins for rows that do not lie at multiples of 16
+	apart   []string
 }
 
 // pitch is how many bytes of shared memory a row takes: eight rows at one place lie in different banks.
@@ -131,6 +137,7 @@ func (a *attention) emitFew(launch nvptx.Launch, f Fit) []byte {
 	}
 	e.arguments()
 	outside := e.places()
+	e.begin()
 	if early {
 		e.ask(outside)
 		e.wait()
@@ -138,12 +145,12 @@ func (a *attention) emitFew(launch nvptx.Launch, f Fit) []byte {
 	e.Line("@%s bra \t$L_end", outside)
 	// Until all of its blocks run nobody stores in another's shared memory. That is waited for at the end.
 	e.Line("barrier.cluster.arrive.relaxed.aligned")
-	e.begin()
 	e.chunks()
 	e.join()
 	e.gather()
 	e.Mark("$L_end")
 	e.Line("ret")
+	e.singly()
 	return e.text(32 * decodeWarps)
 }
 
@@ -157,7 +164,9 @@ const warps = clusterBlocks * decodeWarps // of a cluster
 func (e *decode) places() (outside string) {
 	f := e.fit
 	thread := e.r("mov.u32", "%%tid.x")
-	e.lane, e.warp = e.r("and.b32", "%s, 31", thread), e.r("shr.u32", "%s, 5", thread)
+	e.lane = e.r("and.b32", "%s, 31", thread)
+	// An assembler that does not know that all lanes have the same number here has them meet again and again.
+	e.warp = e.r("shfl.sync.idx.b32", "%s, 0, 31, -1", e.r("shr.u32", "%s, 5", thread))
 	e.quad, e.member = e.r("shr.u32", "%s, 2", e.lane), e.r("and.b32", "%s, 3", e.lane)
 	e.rank = e.r("mov.u32", "%%cluster_ctarank")
 	cluster := e.r("shr.u32", "%s, 3", e.r("mov.u32", "%%ctaid.x"))
@@ -196,6 +205,7 @@ func (e *decode) places() (outside string) {
 		pitch := e.Make("rd", "shl.b64", "%s, 1", e.args[name[:1]+"_seq_stride"])
 		at := e.Make("rd", "mul.lo.s64", "%s, %s", e.args[name[:1]+"_head_stride"], e.Make("rd", "cvt.u64.u32", "%s", kv))
 		at = e.Make("rd", "mad.lo.s64", "%s, 2, %s", at, e.args[name])
+		e.array[i], e.arrayPitch[i] = at, pitch
 		both := e.Make("rd", "or.b64", "%s, %s", at, pitch)
 		if low == "" {
 			low = both
@@ -214,32 +224,28 @@ func (e *decode) places() (outside string) {
 	return outside
 }
 
-// ask has the cache ask for the warp's first chunks. What launches before write of them they write there.
+// ask has the cache ask for the warp's first chunks, a lane for 128 bytes at a time. What launches before write of them they write there.
 func (e *decode) ask(outside string) {
-	// A lane asks for 128 bytes.
-	asks := e.Make("p", "setp.eq.u32", "%s, 0", e.r("and.b32", "%s, 7", e.unit))
+	lines := 1 << bits.Len(uint((2*e.width-1)/128)) // of a row
+	rows := min(32/lines, chunkKeys)
+	row, line := e.r("shr.u32", "%s, %d", e.lane, bits.Len(uint(lines-1))), e.r("and.b32", "%s, %d", e.lane, lines-1)
+	asks := e.Make("p", "setp.lt.u32", "%s, %d", row, rows)
 	asks = e.Make("p", "and.pred", "%s, %s", asks, e.Make("p", "not.pred", "%s", outside))
-	seen, asked := e.r("mov.b32", "%s", e.seen), e.r("mov.b32", "0")
-	from := [2]string{e.Make("rd", "mov.b64", "%s", e.from[0]), e.Make("rd", "mov.b64", "%s", e.from[1])}
-	loop := e.Label()
-	e.Mark(loop)
-	at := from
-	for r := 0; r < chunkKeys; r += e.copyRows() {
-		there := e.Make("p", "setp.gt.s32", "%s, %d", seen, r)
-		there = e.Make("p", "and.pred", "%s, %s", there, asks)
-		for i := range at {
-			if r > 0 {
-				at[i] = e.Make("rd", "add.s64", "%s, %s", at[i], e.step[i])
+	key := e.r("mad.lo.s32", "%s, %d, %s", e.place, chunkKeys, row)
+	for c := range e.ahead() {
+		for r := 0; r < chunkKeys; r += rows {
+			k := key
+			if c+r > 0 {
+				k = e.r("add.s32", "%s, %d", key, c*warps*chunkKeys+r)
 			}
-			e.Line("@%s prefetch.global.L2 \t[%s]", there, at[i])
+			there := e.Make("p", "setp.lt.u32", "%s, %s", k, e.visible)
+			there = e.Make("p", "and.pred", "%s, %s", there, asks)
+			for i := range e.array {
+				at := e.Make("rd", "mad.lo.s64", "%s, %s, %s", e.arrayPitch[i], e.Make("rd", "cvt.u64.u32", "%s", k), e.array[i])
+				e.Line("@%s prefetch.global.L2 \t[%s]", there, e.plus(at, e.r("shl.b32", "%s, 7", line)))
+			}
 		}
 	}
-	for i := range from {
-		e.Line("add.s64 \t%s, %s, %s", from[i], from[i], e.further[i])
-	}
-	e.Line("sub.s32 \t%s, %s, %d", seen, seen, warps*chunkKeys)
-	e.Line("add.s32 \t%s, %s, 1", asked, asked)
-	e.Line("@%s bra \t%s", e.Make("p", "setp.lt.u32", "%s, %d", asked, e.ahead()), loop)
 }
 
 // ahead is how many chunks are asked for before the first one is used.
@@ -251,45 +257,77 @@ func (e *decode) next(slot, end string) {
 	e.Line("@%s sub.s32 \t%s, %s, %d", e.Make("p", "setp.ge.u32", "%s, %s", slot, end), slot, slot, e.ringBytes(e.fit))
 }
 
-// copies asks for rows, and puts zeros in the place of those that are not seen.
-func (e *decode) copies(rows int, to string, offset int, from, step, seen, single string) {
-	apart, done := e.Label(), e.Label()
-	e.Line("@%s bra \t%s", single, apart)
+// rows are some that a warp copies to shared memory, with zeros in the place of those that are not seen.
+type rows struct {
+	count      int
+	to         string
+	offset     int
+	from, step string // the lane's first row, and bytes from there to its next one
+	seen       string // how many rows from there on are seen
+	single     string // predicate: they do not lie at multiples of 16
+	back       string // where it goes on
+}
+
+// copies asks for rows.
+func (e *decode) copies(c rows) {
+	apart := e.Label()
+	c.back = e.Label()
+	e.Line("@%s bra \t%s", c.single, apart)
+	e.apart = append(e.apart, apart)
+	e.singles = append(e.singles, c)
 	mine := ""
 	if e.mine != "" {
 		mine = "@" + e.mine + " "
 	}
-	at := from
-	for r := 0; r < rows; r += e.copyRows() {
+	at := c.from
+	for r := 0; r < c.count; r += e.copyRows() {
 		if r > 0 {
-			at = e.Make("rd", "add.s64", "%s, %s", at, step)
+			at = e.Make("rd", "add.s64", "%s, %s", at, c.step)
 		}
-		size := e.either(e.Make("p", "setp.gt.s32", "%s, %d", seen, r), "r", "16", "0")
-		e.Line("%scp.async.cg.shared.global \t[%s+%d], [%s], 16, %s", mine, to, offset+r*e.pitch(), at, size)
+		size := e.either(e.Make("p", "setp.gt.s32", "%s, %d", c.seen, r), "r", "16", "0")
+		e.Line("%scp.async.cg.shared.global \t[%s+%d], [%s], 16, %s", mine, c.to, c.offset+r*e.pitch(), at, size)
 	}
-	e.Line("bra \t%s", done)
+	e.Mark(c.back)
+}
 
-	e.Mark(apart)
+// singly copies rows that do not lie at multiples of 16. It stands behind all else, where it takes nothing of what the cache of instructions has.
+func (e *decode) singly() {
+	from, step, to, seen, end, number := e.New("rd"), e.New("rd"), e.New("r"), e.New("r"), e.New("r"), e.New("r")
+	loop, done := e.Label(), e.Label()
+	for i, c := range e.singles {
+		e.Mark(e.apart[i])
+		e.Line("mov.b64 \t%s, %s", from, c.from)
+		e.Line("mov.b64 \t%s, %s", step, c.step)
+		e.Line("add.s32 \t%s, %s, %d", to, c.to, c.offset)
+		e.Line("add.s32 \t%s, %s, %d", end, to, c.count*e.pitch())
+		e.Line("mov.b32 \t%s, %s", seen, c.seen)
+		e.Line("mov.b32 \t%s, %d", number, i)
+		if i < len(e.singles)-1 {
+			e.Line("bra \t%s", loop)
+		}
+	}
+	e.Mark(loop)
+	e.Line(".pragma \"nounroll\"")
 	if e.mine != "" {
 		e.Line("@!%s bra \t%s", e.mine, done)
 	}
-	at, slot, left, r := e.Make("rd", "mov.b64", "%s", from), e.r("mov.b32", "%s", to), e.r("mov.b32", "%s", seen), e.r("mov.b32", "0")
-	loop := e.Label()
-	e.Mark(loop)
-	e.entry.single(slot, offset, at, e.Make("p", "setp.gt.s32", "%s, 0", left))
-	e.Line("add.s64 \t%s, %s, %s", at, at, step)
-	e.Line("add.s32 \t%s, %s, %d", slot, slot, e.copyRows()*e.pitch())
-	e.Line("sub.s32 \t%s, %s, %d", left, left, e.copyRows())
-	e.Line("add.s32 \t%s, %s, %d", r, r, e.copyRows())
-	e.Line("@%s bra \t%s", e.Make("p", "setp.lt.u32", "%s, %d", r, rows), loop)
+	e.entry.single(to, 0, from, e.Make("p", "setp.gt.s32", "%s, 0", seen))
+	e.Line("add.s64 \t%s, %s, %s", from, from, step)
+	e.Line("add.s32 \t%s, %s, %d", to, to, e.copyRows()*e.pitch())
+	e.Line("sub.s32 \t%s, %s, %d", seen, seen, e.copyRows())
+	e.Line("@%s bra \t%s", e.Make("p", "setp.lt.u32", "%s, %s", to, end), loop)
 	e.Mark(done)
+	for i, c := range e.singles[1:] {
+		e.Line("@%s bra \t%s", e.Make("p", "setp.eq.u32", "%s, %d", number, i+1), c.back)
+	}
+	e.Line("bra \t%s", e.singles[0].back)
 }
 
 // bring waits for what is used next, and asks for the keys or values of the warp's next chunk, if there is one.
 func (e *decode) bring(i int) {
 	skip := e.Label()
 	e.Line("@%s bra \t%s", e.Make("p", "setp.eq.u32", "%s, 0", e.unasked), skip)
-	e.copies(chunkKeys, e.slotBring, 0, e.from[i], e.step[i], e.seen, e.single)
+	e.copies(rows{count: chunkKeys, to: e.slotBring, from: e.from[i], step: e.step[i], seen: e.seen, single: e.single})
 	e.Line("add.s64 \t%s, %s, %s", e.from[i], e.from[i], e.further[i])
 	e.next(e.slotBring, e.end)
 	if i == 1 {
@@ -306,7 +344,7 @@ func (e *decode) settle() {
 	e.Line("bar.warp.sync \t-1")
 }
 
-// begin asks for the queries, which are brought to the last slot: nothing else comes there before the first chunk is used.
+// begin finds the queries, and begins sums.
 func (e *decode) begin() {
 	for i := range e.top {
 		e.top[i], e.sum[i] = e.r("mov.b32", least), e.r("mov.b32", "0")
@@ -317,16 +355,20 @@ func (e *decode) begin() {
 		}
 	}
 	e.turn = e.r("mov.b32", "0")
-	e.Line("@%s bra \t$L_join", e.idle)
 	from := e.at("queries", e.first)
-	from = e.plus(from, e.r("mad.lo.s32", "%s, %d, %s", e.row, 2*e.width, e.r("shl.b32", "%s, 4", e.unit)))
-	seen := e.r("sub.s32", "%s, %s", e.r("add.s32", "%s, 1", e.last), e.r("add.s32", "%s, %s", e.first, e.row))
-	single := e.Make("p", "setp.ne.b64", "%s, 0", e.Make("rd", "and.b64", "%s, 15", e.args["queries"]))
-	e.copies(mostHeads, e.slotBring, (e.slots(e.fit)-1)*e.slot(), from, e.Make("rd", "mov.b64", "%d", 2*e.width*e.copyRows()), seen, single)
+	e.queries = rows{
+		count: mostHeads, to: e.slotBring, offset: (e.slots(e.fit) - 1) * e.slot(),
+		from:   e.plus(from, e.r("mad.lo.s32", "%s, %d, %s", e.row, 2*e.width, e.r("shl.b32", "%s, 4", e.unit))),
+		step:   e.Make("rd", "mov.b64", "%d", 2*e.width*e.copyRows()),
+		seen:   e.r("sub.s32", "%s, %s", e.r("add.s32", "%s, 1", e.last), e.r("add.s32", "%s, %s", e.first, e.row)),
+		single: e.Make("p", "setp.ne.b64", "%s, 0", e.Make("rd", "and.b64", "%s, 15", e.args["queries"])),
+	}
 }
 
-// chunks goes through the warp's chunks. The first times it only asks for some.
+// chunks goes through the warp's chunks. The first times it only asks for some. The queries come to the last slot: nothing else does before the first chunk is used.
 func (e *decode) chunks() {
+	e.Line("@%s bra \t$L_join", e.idle)
+	e.copies(e.queries)
 	r, g := e.r("and.b32", "%s, 7", e.lane), e.r("shr.u32", "%s, 3", e.lane)
 	row := e.r("mul.lo.s32", "%s, %d", r, e.pitch())
 	low, high := e.r("and.b32", "%s, 1", g), e.r("shr.u32", "%s, 1", g)
@@ -441,7 +483,7 @@ func (e *decode) weigh(s [4]string) {
 			w = e.r("mul.rn.f32", "%s, %s", w, "0f47000000")
 		}
 		e.Line("add.rn.f32 \t%s, %s, %s", e.sum[i%2], e.sum[i%2], w)
-		for p, h := range e.apart(w) {
+		for p, h := range e.inParts(w) {
 			if i == 0 {
 				parts = append(parts, [4]string{})
 			}
@@ -459,8 +501,8 @@ func (e *decode) weigh(s [4]string) {
 	}
 }
 
-// apart are the numbers of 16 bits whose sum a weight is.
-func (e *decode) apart(w string) (parts []string) {
+// inParts are the numbers of 16 bits whose sum a weight is.
+func (e *decode) inParts(w string) (parts []string) {
 	if e.typ == ir.BF16 {
 		for range 3 {
 			h := e.rounded(w)
