@@ -102,10 +102,10 @@ func (a *attention) pitch() int { return 2*a.width + 16 }
 // slot is how many bytes the keys or the values of a chunk take.
 func (a *attention) slot() int { return chunkKeys * a.pitch() }
 
-// slots is how many a warp has, an odd number: of the one that is used, and of some chunks that are on their way, so that of each multiprocessor 96 KB or more are.
+// slots is how many a warp has: one that is used, and some on the way, so that 96 KB or more of each multiprocessor are.
 func (a *attention) slots(f Fit) int {
-	each := 192 / f.Resident
-	return 1 + 2*((each+a.width-1)/a.width)
+	warp := 96 << 10 / (f.Resident * decodeWarps)
+	return 1 + (warp-1)/(chunkKeys*2*a.width) + 1
 }
 
 // ringBytes are those of a warp's slots.
@@ -129,7 +129,10 @@ func (a *attention) part() int { return a.width / clusterBlocks }
 
 // emitFew writes the entry.
 func (a *attention) emitFew(launch nvptx.Launch, f Fit) []byte {
-	e := &decode{attention: a, entry: entry{kernel: a.source, launch: launch, typ: a.elem, cluster: clusterBlocks, resident: f.Resident}, fit: f}
+	e := &decode{attention: a, entry: entry{kernel: a.source, launch: launch, typ: a.elem, cluster: clusterBlocks, resident: 1}, fit: f}
+	if a.width <= widest {
+		e.resident = 2 // whether or not memory has room for two: what is launched next may begin early
+	}
 	// Where the keys lie can be said before the launches before have ended, unless it stands in memory.
 	early := launch.Programmatic && launch.Values
 	if !early {
@@ -170,7 +173,10 @@ func (e *decode) places() (outside string) {
 	e.quad, e.member = e.r("shr.u32", "%s, 2", e.lane), e.r("and.b32", "%s, 3", e.lane)
 	e.rank = e.r("mov.u32", "%%cluster_ctarank")
 	cluster := e.r("shr.u32", "%s, 3", e.r("mov.u32", "%%ctaid.x"))
-	kv, part := e.r("div.u32", "%s, %d", cluster, f.parts()), e.r("rem.u32", "%s, %d", cluster, f.parts())
+	kv, part := cluster, "0"
+	if f.parts() > 1 {
+		kv, part = e.r("div.u32", "%s, %d", cluster, f.parts()), e.r("rem.u32", "%s, %d", cluster, f.parts())
+	}
 	e.query = e.r("mov.u32", "%%ctaid.y")
 	rows := e.threads(1)
 	e.heads = e.r("shr.u32", "%s, 8", e.threads(0)) // a threadgroup of the declaration has 256 threads
@@ -248,7 +254,7 @@ func (e *decode) ask(outside string) {
 	}
 }
 
-// ahead is how many chunks are asked for before the first one is used.
+// ahead is how many chunks are asked for before the first one is used, the values of the last one maybe not yet.
 func (e *decode) ahead() int { return e.slots(e.fit) / 2 }
 
 // next moves a slot of the warp on.
@@ -323,7 +329,7 @@ func (e *decode) singly() {
 	e.Line("bra \t%s", e.singles[0].back)
 }
 
-// bring waits for what is used next, and asks for the keys or values of the warp's next chunk, if there is one.
+// bring asks for the keys or values of the warp's next chunk, if there is one.
 func (e *decode) bring(i int) {
 	skip := e.Label()
 	e.Line("@%s bra \t%s", e.Make("p", "setp.eq.u32", "%s, 0", e.unasked), skip)
@@ -365,7 +371,8 @@ func (e *decode) begin() {
 	}
 }
 
-// chunks goes through the warp's chunks. The first times it only asks for some. The queries come to the last slot: nothing else does before the first chunk is used.
+// chunks goes through the warp's chunks. The first times it only asks for some: with an odd number of slots for keys and then for values, with an even one for values of a chunk
+// and then for keys of the next one, beginning with the keys of the first. The queries come to the last slot: nothing else does before the first chunk is used.
 func (e *decode) chunks() {
 	e.Line("@%s bra \t$L_join", e.idle)
 	e.copies(e.queries)
@@ -377,6 +384,10 @@ func (e *decode) chunks() {
 	keys := e.r("mad.lo.s32", "%s, 16, %s", high, e.r("mad.lo.s32", "%s, %d, %s", low, 8*e.pitch(), row))
 	values := e.r("mad.lo.s32", "%s, 16, %s", low, e.r("mad.lo.s32", "%s, %d, %s", high, 8*e.pitch(), row))
 
+	even := e.slots(e.fit)%2 ^ 1
+	if even != 0 {
+		e.Line("bra \t$L_values")
+	}
 	e.Mark("$L_chunk")
 	e.settle()
 	e.Line("@%s bra \t$L_keys", e.Make("p", "setp.ne.u32", "%s, %d", e.turn, e.ahead()))
@@ -388,14 +399,14 @@ func (e *decode) chunks() {
 	}
 	e.Line("bar.warp.sync \t-1")
 	e.Mark("$L_keys")
-	e.bring(0)
-	filling := e.Make("p", "setp.lt.u32", "%s, %d", e.turn, e.ahead())
-	e.Line("@%s bra \t$L_values", filling)
+	e.bring(even)
+	e.Line("@%s bra \t$L_values", e.Make("p", "setp.lt.u32", "%s, %d", e.turn, e.ahead()))
 	e.weigh(e.scores(e.r("add.s32", "%s, %s", e.slotUse, keys)))
 	e.next(e.slotUse, e.end)
 	e.Mark("$L_values")
 	e.settle()
-	e.bring(1)
+	e.bring(1 - even)
+	filling := e.Make("p", "setp.lt.u32", "%s, %d", e.turn, e.ahead())
 	e.Line("add.s32 \t%s, %s, 1", e.turn, e.turn)
 	e.Line("@%s bra \t$L_chunk", filling)
 	e.values(e.r("add.s32", "%s, %s", e.slotUse, values))
@@ -552,8 +563,12 @@ func (e *decode) join() {
 	e.Line("bar.sync \t0")
 	e.Line("@%s bra \t$L_idle", e.idle)
 	to := e.r("mad.lo.s32", "%s, %d, %s", e.member, 2*e.sumPitch(), e.r("mad.lo.s32", "%s, 4, %s", e.quad, e.ring))
+	var less [2]string
 	for i := range e.top {
-		factor := e.Call("exp", e.r("sub.rn.f32", "%s, %s", e.top[i], e.greatest(tops, e.topsAt()+i*row)))
+		less[i] = e.r("sub.rn.f32", "%s, %s", e.top[i], e.greatest(tops, e.topsAt()+i*row))
+	}
+	for i := range e.top {
+		factor := e.Call("exp", less[i])
 		sum := e.r("mul.rn.f32", "%s, %s", e.sum[i], factor)
 		for d := 4; d < 32; d *= 2 {
 			sum = e.r("add.rn.f32", "%s, %s", sum, e.across(sum, d))
@@ -590,7 +605,7 @@ func (e *decode) join() {
 			skip = e.Label()
 			e.Line("@%s bra \t%s", e.Make("p", "setp.ge.u32", "%s, %d", n, pairs), skip)
 		}
-		head, in := e.r("div.u32", "%s, %d", n, e.width/2), e.r("rem.u32", "%s, %d", n, e.width/2)
+		head, in := e.divided(n, e.width/2)
 		from := e.r("mad.lo.s32", "%s, %d, %s", head, e.sumPitch(), e.r("mad.lo.s32", "%s, 8, %s", in, e.base))
 		var sums [2]string
 		for w := range decodeWarps {
@@ -604,7 +619,7 @@ func (e *decode) join() {
 				}
 			}
 		}
-		block, in := e.r("div.u32", "%s, %d", in, part/2), e.r("rem.u32", "%s, %d", in, part/2)
+		block, in := e.divided(in, part/2)
 		at := e.r("mad.lo.s32", "%s, %d, %s", e.rank, e.fit.Heads, head)
 		at = e.r("mad.lo.s32", "%s, %d, %s", at, 4*part, e.r("mad.lo.s32", "%s, 8, %s", in, e.base))
 		e.Line("st.shared::cluster.v2.b32 \t[%s+%d], {%s}", e.r("mapa.shared::cluster.u32", "%s, %s", at, block), e.receivedAt(), list(sums[:]))
@@ -628,6 +643,15 @@ func (e *decode) join() {
 	at := e.r("mad.lo.s32", "%s, 8, %s", e.r("mad.lo.s32", "%s, %d, %s", e.warp, clusterBlocks, e.rank), e.base)
 	e.Line("st.shared::cluster.v2.b32 \t[%s+%d], {%s, %s}", e.r("mapa.shared::cluster.u32", "%s, %s", at, e.lane), e.totalsAt(), e.greatest(of, e.topsAt()), total)
 	e.Mark(skip)
+}
+
+// divided divides a number below 2^12 by another one.
+func (e *entry) divided(n string, by int) (quotient, rest string) {
+	if by&(by-1) == 0 {
+		return e.r("shr.u32", "%s, %d", n, bits.Len(uint(by-1))), e.r("and.b32", "%s, %d", n, by-1)
+	}
+	quotient = e.r("shr.u32", "%s, 20", e.r("mul.lo.s32", "%s, %d", n, (1<<20+by-1)/by))
+	return quotient, e.r("mad.lo.s32", "%s, %d, %s", quotient, -by, n)
 }
 
 // whole is a sum of products with weights by those with their parts.
