@@ -199,3 +199,68 @@ func TestDecodeFits(t *testing.T) {
 	_, wide := described(t, "sdpa_rows_float16_t_256_256")
 	require.Zero(t, wide.Fit([3]uint64{32, 16, 1}, ptxmatrix.Given{Multiprocessors: 132, Constant: func(string) (int64, bool) { return 4, true }}), "there is no code for prompts")
 }
+
+// TestDecodeWeights: weights are as exact as numbers of f32, however small they are, also where values that weigh little are all that an element has, or where they
+// cancel each other; and a value that weighs next to nothing and is infinite is not forgotten. Keys are those of one chunk, with the scores 0, −3, −6 and so on, which are exact.
+func TestDecodeWeights(t *testing.T) {
+	const width, keys, large, apart = 64, 16, 57344, 3
+	for _, dtype := range []ir.DType{ir.F16, ir.BF16} {
+		n := number16{dtype}
+		k, p := described(t, map[ir.DType]string{ir.F16: "sdpa_rows_float16_t_64_64", ir.BF16: "sdpa_rows_bfloat16_t_64_64"}[dtype])
+		q, ks, vs := make([]float64, width), make([]float64, keys*width), make([]float64, keys*width)
+		q[3] = 1
+		weights, total := make([]float64, keys), 0.0
+		for j := range keys {
+			ks[j*width+3] = float64(-apart * j)
+			weights[j] = math.Exp(float64(-apart * j))
+			total += weights[j]
+		}
+		for d := range keys {
+			// Element d is of one key alone.
+			vs[d*width+d] = large
+			// In this one, what the keys before add up to is taken away by each of a few.
+			sum := 0.0
+			for _, j := range []int{0, 1 + d%3, 2 + d%3} {
+				v := 1 + float64(d)/keys
+				if j > 0 {
+					v = -sum / weights[j]
+				}
+				v = n.value(n.of(v))
+				vs[j*width+keys+d] = v
+				sum += v * weights[j]
+			}
+			// And in this one a key that weighs little, and is infinite or NaN, stands beside others.
+			vs[d*width+2*keys+d] = math.Inf(2*(d%2) - 1)
+			vs[2*keys+d] += 1
+			vs[d*width+3*keys+d] = math.NaN()
+		}
+		bytes := func(values []float64) (b []byte) {
+			for _, v := range values {
+				b = binary.LittleEndian.AppendUint16(b, n.of(v))
+			}
+			return b
+		}
+		m := &ptxrun.Memory{}
+		out := make([]byte, 2*width)
+		launched(t, m, k, p, nvptx.Launch{Values: true}, true, [3]uint64{1, 1, 1}, [3]uint64{256, 1, 1}, map[string]any{
+			"queries": m.Add(bytes(q)), "keys": m.Add(bytes(ks)), "values": m.Add(bytes(vs)), "out": m.Add(out), "gqa_factor": 1, "N": keys,
+			"k_head_stride": keys * width, "k_seq_stride": width, "v_head_stride": keys * width, "v_seq_stride": width, "scale": float32(1),
+		})
+		for d := range width {
+			want, size := 0.0, 0.0
+			for j, w := range weights {
+				e := w / total * vs[j*width+d]
+				want, size = want+e, size+math.Abs(e)
+			}
+			got := n.value(binary.LittleEndian.Uint16(out[2*d:]))
+			switch {
+			case want != want:
+				require.True(t, got != got, "%s, element %d: %g", dtype, d, got)
+			case math.IsInf(want, 0):
+				require.Equal(t, want, got, "%s, element %d", dtype, d)
+			default:
+				require.InDelta(t, want, got, size*0x1p-21+0.501*n.ulp(want), "%s, element %d", dtype, d)
+			}
+		}
+	}
+}
