@@ -2,56 +2,50 @@ package ptxmatrix
 
 import (
 	"math/bits"
-	"strconv"
 
 	"github.com/mlxc/mlxc/internal/air/nvptx"
+	"github.com/mlxc/mlxc/ir"
 )
 
-// Attention of few queries, as a decode step has: a cluster of blocks takes one query and some of the query heads that share a key head, and
-// its warps share the keys, each of which a block reads once for all these heads.
+// Attention of few queries, as a decode step has: a cluster of blocks takes one query and the query heads that share a key head, up to
+// eight of them, and its warps share the keys, each of which is read once for all these heads.
 //
-// A team of lanes has a key at a time, a lane eight elements of it, and the same elements of the queries and of the sums. Keys and values come by asynchronous
-// copies, a lane those that it uses itself, so that no lane waits for another, and what is on its way needs no registers. A chunk is what a warp takes at a
-// time; warps of all blocks take chunks in turn.
+// A warp takes 16 keys at a time, a chunk; the warps of all blocks take chunks in turn. Keys and values come by asynchronous copies to a
+// ring of slots in shared memory, which is the warp's own: first the keys of a chunk, then its values.
 //
-// Scores are sums of products in f32, by fma, and then across the lanes of a team. While these are added, each lane gives half of its scores away and
-// keeps the other half, until it has one or few, whose weights it alone computes. What is greatest, sums of weights, and sums of weighted values are
-// those of a team. At the end they are brought to one maximum and added, in a block and then in the cluster, whose blocks each make a part of
-// the results: what others have of that part they store in its shared memory. The order of sums depends on the number of keys alone.
+// Products are those of tensor cores (mma.sync), with keys, or the elements of values, as the rows of the left factor, and query heads as the columns of the right
+// one. So a thread has the scores of two heads, and later the sums of weighted values of the same two. Products of numbers of 16 bits are exact; scores are
+// multiplied by the scale when they have been added up. A weight, exp(score − maximum), is the sum of two numbers of f16, of which the second is multiplied by
+// 2^12 and the whole by 2^15 to keep clear of where f16 ends, or of three of bf16. The products of the first parts are added up apart from those of the others, which are so much smaller
+// that what tensor cores cut off of them does not count. The second part of a weight may be 0 or less, and a value infinite; then the sum of the others is NaN or of the wrong sign, and what the first parts say holds.
+//
+// What is greatest, sums of weights, and sums of weighted values are those of a warp. At the end they are brought to one maximum and added, in a block and then in the
+// cluster, whose blocks each make a part of the results: what others have of that part they store in its shared memory. The order of sums depends on
+// the number of keys alone.
 //
 // Keys behind the last one that a query sees are not read: zeros take their place, and their weights are 0.
 
 const (
 	clusterBlocks = 8
 	decodeWarps   = 8
-	teamRows      = 4 // keys that a team takes at a time
-	laneElements  = 8 // of a key that a lane has: 16 bytes
-	decodeStages  = 3 // chunks of a warp that lie in shared memory, or are on their way
-	// stageBytes are those of the keys of a chunk and of their values.
-	decodeStage = 2 * teamRows * 32 * 16
-	// mostHeads is how many query heads a cluster takes at most: each needs 16 registers of a thread, and has a warp at the end.
+	chunkKeys     = 16
+	// mostHeads is how many query heads a cluster takes at most: they are the columns of a factor, and each has a warp at the end.
 	mostHeads = 8
-	// sharingHeads is up to how many heads two blocks share a multiprocessor, whose threads then have 128 registers: of more than 64 blocks
-	// some clusters may find no eight free multiprocessors that are near enough to each other.
-	sharingHeads = 3
 	// least stands for the maximum of no scores. It is finite, so that exp of a difference to it is 0.
 	least = "0fFF7FFFFF"
 )
 
-// few is how attention of few queries is launched: with as few query heads to a cluster as there are multiprocessors for.
+// few is how attention of few queries is launched.
 func (a *attention) few(groups [3]uint64, given Given) Fit {
 	group, known := given.Constant("gqa_factor")
 	if !known || group < 1 {
 		return Fit{}
 	}
-	f := Fit{}
-	for heads := min(mostHeads, int(group)); heads > 0; heads-- {
-		next := Fit{Rows: 1, Group: int(group), Heads: heads}
-		next.Heads = (next.Group + next.parts() - 1) / next.parts() // as many in each part
-		grid, _, _ := a.Launch(groups, next)
-		if f.Rows == 0 || grid[0]*grid[1] <= uint64(max(1, given.Multiprocessors)) {
-			f = next
-		}
+	f := Fit{Rows: 1, Group: int(group), Heads: mostHeads, Resident: 1}
+	f.Heads = (f.Group + f.parts() - 1) / f.parts() // as many in each part
+	// A block of wider heads needs the registers of a whole multiprocessor.
+	if grid, _, _ := a.Launch(groups, f); a.width <= widest && grid[0]*grid[1] > uint64(given.Multiprocessors) {
+		f.Resident = 2
 	}
 	return f
 }
@@ -71,39 +65,63 @@ type decode struct {
 	entry
 	fit Fit
 
-	// lanes is how many lanes a team has, teams how many teams a warp; padded are the query heads, up to a power of two.
-	lanes, teams, padded int
-
-	lane, warp, rank, member, team string // of the warp; of the block; of the cluster; of the team; of the warp
+	lane, warp, rank, quad, member string // of the warp; of the block; of the cluster; lane/4, lane%4
 	query, heads, first, last      string // the query; all query heads; the cluster's first one, and the last one that it may have
 	visible                        string // how many keys the query sees
-	base                           string // of shared memory
-	mine                           string // predicate: the lane has elements of a row
+	place, all                     string // the warp's among those of the cluster; how many chunks there are
+	idle                           string // predicate: the warp has no keys
+	base, ring                     string // of shared memory; the warp's slots
 
-	from    [2]string // where the lane's part of the team's first key of the next chunk lies, and of its value
-	step    [2]string // bytes from a team's key to its next one
-	further [2]string // bytes from a chunk to the warp's next one
-	single  string    // predicate: not all rows begin at multiples of 16
-	key     string    // the team's first key of the warp's first chunk
-	bringer string    // and of the one that is asked for next
-	own     string    // the first key, of the chunk that is used, whose weights the lane computes
-	uppers  []string  // predicates: bits of the lane's number in the team are set, the highest first
+	row, unit  string    // which row of those that a copy of the warp brings the lane does, and which 16 bytes of it
+	mine       string    // predicate: the row has these 16 bytes; "" if it always has
+	array      [2]string // the key head's keys, and its values
+	arrayPitch [2]string // bytes from key to key there
+	from       [2]string // where they lie of the next chunk's keys, and of its values
+	step       [2]string // bytes from the rows of a copy to those of the next one
+	further    [2]string // bytes from a chunk to the warp's next one
+	single     string    // predicate: not all rows begin at multiples of 16
+	seen       string    // how many keys are visible from the lane's first row of the chunk on that is asked for next
+	own        string    // the lane's first key of the chunk that is used
 
 	slotBring, slotUse, end string
-	left, unasked           string     // chunks of the warp that are to be used, and to be asked for
-	q, o                    [][]string // by query head: elements
-	top                     string     // of the query head whose weights the lane computes
-	sum                     []string   // of its weights
+	left, unasked           string      // chunks of the warp that are to be used, and to be asked for
+	turn                    string      // how often the loop over chunks has been entered
+	q                       [][2]string // right factors of scores
+	o                       [2][][4]string
+	top, sum                [2]string // of the lane's two heads: the maximum, and the lane's sum of weights
+	weights                 [][2]string
+
+	queries rows   // the queries of the cluster's heads
+	singles []rows // what is copied, and where that begins for rows that do not lie at multiples of 16
+	apart   []string
 }
 
-// Memory of a block: the warps' chunks, of which each later becomes what the warp has of results; for each head the maximum of each
+// pitch is how many bytes of shared memory a row takes: eight rows at one place lie in different banks.
+func (a *attention) pitch() int { return 2*a.width + 16 }
+
+// slot is how many bytes the keys or the values of a chunk take.
+func (a *attention) slot() int { return chunkKeys * a.pitch() }
+
+// slots is how many a warp has: one that is used, and some on the way, so that 96 KB or more of each multiprocessor are.
+func (a *attention) slots(f Fit) int {
+	warp := 96 << 10 / (f.Resident * decodeWarps)
+	return 1 + (warp-1)/(chunkKeys*2*a.width) + 1
+}
+
+// ringBytes are those of a warp's slots.
+func (a *attention) ringBytes(f Fit) int { return a.slots(f) * a.slot() }
+
+// sumPitch is how many bytes of shared memory a warp's sums of weighted values of a head take: those of two heads lie eight banks apart.
+func (a *attention) sumPitch() int { return 4 * (a.width + 4) }
+
+// Memory of a block: the warps' slots, which later become what the warp has of results; for each head the maximum of each
 // warp; likewise sums of weights; of each block of the cluster its maximum and sum; and its sums of values, of the block's part of each head.
-func (e *decode) topsAt() int     { return decodeWarps * decodeStages * decodeStage }
+func (e *decode) topsAt() int     { return decodeWarps * e.ringBytes(e.fit) }
 func (e *decode) sumsAt() int     { return e.topsAt() + mostHeads*decodeWarps*4 }
 func (e *decode) totalsAt() int   { return e.sumsAt() + mostHeads*decodeWarps*4 }
 func (e *decode) receivedAt() int { return e.totalsAt() + mostHeads*clusterBlocks*8 }
 func (a *attention) decodeMemory(f Fit) int {
-	return (&decode{}).receivedAt() + 4*f.Heads*a.width
+	return (&decode{attention: a, fit: f}).receivedAt() + 4*f.Heads*a.width
 }
 
 // part is how many elements of a head a block of the cluster makes.
@@ -112,19 +130,17 @@ func (a *attention) part() int { return a.width / clusterBlocks }
 // emitFew writes the entry.
 func (a *attention) emitFew(launch nvptx.Launch, f Fit) []byte {
 	e := &decode{attention: a, entry: entry{kernel: a.source, launch: launch, typ: a.elem, cluster: clusterBlocks, resident: 1}, fit: f}
-	if f.Heads <= sharingHeads {
-		e.resident = 2
+	if a.width <= widest {
+		e.resident = 2 // whether or not memory has room for two: what is launched next may begin early
 	}
-	e.lanes = 1 << bits.Len(uint(a.width/laneElements-1))
-	e.teams = 32 / e.lanes
-	e.padded = 1 << bits.Len(uint(f.Heads-1))
 	// Where the keys lie can be said before the launches before have ended, unless it stands in memory.
 	early := launch.Programmatic && launch.Values
 	if !early {
 		e.wait()
 	}
 	e.arguments()
-	outside := e.place()
+	outside := e.places()
+	e.begin()
 	if early {
 		e.ask(outside)
 		e.wait()
@@ -132,24 +148,35 @@ func (a *attention) emitFew(launch nvptx.Launch, f Fit) []byte {
 	e.Line("@%s bra \t$L_end", outside)
 	// Until all of its blocks run nobody stores in another's shared memory. That is waited for at the end.
 	e.Line("barrier.cluster.arrive.relaxed.aligned")
-	e.queries()
 	e.chunks()
 	e.join()
 	e.gather()
 	e.Mark("$L_end")
 	e.Line("ret")
+	e.singly()
 	return e.text(32 * decodeWarps)
 }
 
-// place finds the cluster's query and heads, and the warp's keys. It returns a predicate: the cluster has none.
-func (e *decode) place() (outside string) {
+// copyLanes is how many lanes copy a row, and copyRows how many rows a warp copies by one instruction.
+func (a *attention) copyLanes() int { return 1 << bits.Len(uint(a.width/8-1)) }
+func (a *attention) copyRows() int  { return 32 / a.copyLanes() }
+
+const warps = clusterBlocks * decodeWarps // of a cluster
+
+// places finds the cluster's query and heads, and the warp's keys. It returns a predicate: the cluster has none.
+func (e *decode) places() (outside string) {
 	f := e.fit
 	thread := e.r("mov.u32", "%%tid.x")
-	e.lane, e.warp = e.r("and.b32", "%s, 31", thread), e.r("shr.u32", "%s, 5", thread)
-	e.member, e.team = e.r("and.b32", "%s, %d", e.lane, e.lanes-1), e.r("shr.u32", "%s, %d", e.lane, bits.Len(uint(e.lanes-1)))
+	e.lane = e.r("and.b32", "%s, 31", thread)
+	// An assembler that does not know that all lanes have the same number here has them meet again and again.
+	e.warp = e.r("shfl.sync.idx.b32", "%s, 0, 31, -1", e.r("shr.u32", "%s, 5", thread))
+	e.quad, e.member = e.r("shr.u32", "%s, 2", e.lane), e.r("and.b32", "%s, 3", e.lane)
 	e.rank = e.r("mov.u32", "%%cluster_ctarank")
 	cluster := e.r("shr.u32", "%s, 3", e.r("mov.u32", "%%ctaid.x"))
-	kv, part := e.r("div.u32", "%s, %d", cluster, f.parts()), e.r("rem.u32", "%s, %d", cluster, f.parts())
+	kv, part := cluster, "0"
+	if f.parts() > 1 {
+		kv, part = e.r("div.u32", "%s, %d", cluster, f.parts()), e.r("rem.u32", "%s, %d", cluster, f.parts())
+	}
 	e.query = e.r("mov.u32", "%%ctaid.y")
 	rows := e.threads(1)
 	e.heads = e.r("shr.u32", "%s, 8", e.threads(0)) // a threadgroup of the declaration has 256 threads
@@ -165,185 +192,352 @@ func (e *decode) place() (outside string) {
 		e.visible = e.r("add.s32", "%s, %s", e.r("sub.s32", "%s, %s", e.visible, e.r("add.s32", "%s, -1", rows)), e.query)
 	}
 	e.base = e.r("mov.u32", "mlxc_shared")
-	e.mine = e.Make("p", "setp.lt.u32", "%s, %d", e.member, e.width/laneElements)
+	e.ring = e.r("mad.lo.s32", "%s, %d, %s", e.warp, e.ringBytes(f), e.base)
 
-	chunk := teamRows * e.teams
-	place := e.r("mad.lo.s32", "%s, %d, %s", e.warp, clusterBlocks, e.rank) // among the warps of the cluster
-	const warps = clusterBlocks * decodeWarps
-	all := e.r("div.u32", "%s, %d", e.r("add.s32", "%s, %d", e.visible, chunk-1), chunk)
-	e.left = e.r("div.u32", "%s, %d", e.r("sub.s32", "%s, %s", e.r("add.s32", "%s, %d", all, warps-1), place), warps)
+	e.place = e.r("mad.lo.s32", "%s, %d, %s", e.warp, clusterBlocks, e.rank)
+	e.all = e.r("shr.u32", "%s, %d", e.r("add.s32", "%s, %d", e.visible, chunkKeys-1), bits.Len(chunkKeys-1))
+	e.left = e.r("shr.u32", "%s, %d", e.r("sub.s32", "%s, %s", e.r("add.s32", "%s, %d", e.all, warps-1), e.place), bits.Len(warps-1))
+	e.idle = e.Make("p", "setp.eq.u32", "%s, 0", e.left)
 	e.unasked = e.r("mov.b32", "%s", e.left)
-	e.key = e.r("mad.lo.s32", "%s, %d, %s", place, chunk, e.team)
-	e.bringer = e.r("mov.b32", "%s", e.key)
+	e.row, e.unit = e.r("shr.u32", "%s, %d", e.lane, bits.Len(uint(e.copyLanes()-1))), e.r("and.b32", "%s, %d", e.lane, e.copyLanes()-1)
+	if e.copyLanes() > e.width/8 {
+		e.mine = e.Make("p", "setp.lt.u32", "%s, %d", e.unit, e.width/8)
+	}
+	key := e.r("mad.lo.s32", "%s, %d, %s", e.place, chunkKeys, e.row)
+	e.own = e.r("mad.lo.s32", "%s, %d, %s", e.place, chunkKeys, e.quad)
+	e.seen = e.r("sub.s32", "%s, %s", e.visible, key)
 	low := ""
 	for i, name := range []string{"keys", "values"} {
 		pitch := e.Make("rd", "shl.b64", "%s, 1", e.args[name[:1]+"_seq_stride"])
 		at := e.Make("rd", "mul.lo.s64", "%s, %s", e.args[name[:1]+"_head_stride"], e.Make("rd", "cvt.u64.u32", "%s", kv))
 		at = e.Make("rd", "mad.lo.s64", "%s, 2, %s", at, e.args[name])
+		e.array[i], e.arrayPitch[i] = at, pitch
 		both := e.Make("rd", "or.b64", "%s, %s", at, pitch)
 		if low == "" {
 			low = both
 		} else {
 			low = e.Make("rd", "or.b64", "%s, %s", low, both)
 		}
-		at = e.Make("rd", "mad.lo.s64", "%s, %s, %s", pitch, e.Make("rd", "cvt.u64.u32", "%s", e.key), at)
-		e.from[i] = e.plus(at, e.r("shl.b32", "%s, 4", e.member))
-		e.step[i] = e.Make("rd", "mul.lo.s64", "%s, %d", pitch, e.teams)
-		e.further[i] = e.Make("rd", "mul.lo.s64", "%s, %d", pitch, warps*chunk)
+		at = e.Make("rd", "mad.lo.s64", "%s, %s, %s", pitch, e.Make("rd", "cvt.u64.u32", "%s", key), at)
+		e.from[i] = e.plus(at, e.r("shl.b32", "%s, 4", e.unit))
+		e.step[i] = e.Make("rd", "mul.lo.s64", "%s, %d", pitch, e.copyRows())
+		e.further[i] = e.Make("rd", "mul.lo.s64", "%s, %d", pitch, warps*chunkKeys)
 	}
 	e.single = e.Make("p", "setp.ne.b64", "%s, 0", e.Make("rd", "and.b64", "%s, 15", low))
-	e.slotBring = e.r("mad.lo.s32", "%s, %d, %s", e.warp, decodeStages*decodeStage, e.r("mad.lo.s32", "%s, 16, %s", e.lane, e.base))
-	e.slotUse = e.r("mov.b32", "%s", e.slotBring)
-	e.end = e.r("add.s32", "%s, %d", e.slotBring, decodeStages*decodeStage)
+	e.slotBring = e.r("mad.lo.s32", "%s, %d, %s", e.row, e.pitch(), e.r("mad.lo.s32", "%s, 16, %s", e.unit, e.ring))
+	e.slotUse = e.r("mov.b32", "%s", e.ring)
+	e.end = e.r("add.s32", "%s, %d", e.ring, e.ringBytes(f))
 	return outside
 }
 
-// ask has the cache ask for the warp's first chunks. What launches before write of them they write there.
+// ask has the cache ask for the warp's first chunks, a lane for 128 bytes at a time. What launches before write of them they write there.
 func (e *decode) ask(outside string) {
-	// A lane asks for 128 bytes.
-	asks := e.Make("p", "setp.eq.u32", "%s, 0", e.r("and.b32", "%s, 7", e.member))
+	lines := 1 << bits.Len(uint((2*e.width-1)/128)) // of a row
+	rows := min(32/lines, chunkKeys)
+	row, line := e.r("shr.u32", "%s, %d", e.lane, bits.Len(uint(lines-1))), e.r("and.b32", "%s, %d", e.lane, lines-1)
+	asks := e.Make("p", "setp.lt.u32", "%s, %d", row, rows)
 	asks = e.Make("p", "and.pred", "%s, %s", asks, e.Make("p", "not.pred", "%s", outside))
-	key, asked := e.r("mov.b32", "%s", e.key), e.r("mov.b32", "0")
-	from := [2]string{e.Make("rd", "mov.b64", "%s", e.from[0]), e.Make("rd", "mov.b64", "%s", e.from[1])}
-	loop := e.Label()
-	e.Mark(loop)
-	at := from
-	for r := range teamRows {
-		there := e.Make("p", "setp.lt.u32", "%s, %s", e.r("add.s32", "%s, %d", key, r*e.teams), e.visible)
-		there = e.Make("p", "and.pred", "%s, %s", there, asks)
-		for i := range at {
-			if r > 0 {
-				at[i] = e.Make("rd", "add.s64", "%s, %s", at[i], e.step[i])
+	key := e.r("mad.lo.s32", "%s, %d, %s", e.place, chunkKeys, row)
+	for c := range e.ahead() {
+		for r := 0; r < chunkKeys; r += rows {
+			k := key
+			if c+r > 0 {
+				k = e.r("add.s32", "%s, %d", key, c*warps*chunkKeys+r)
 			}
-			e.Line("@%s prefetch.global.L2 \t[%s]", there, at[i])
+			there := e.Make("p", "setp.lt.u32", "%s, %s", k, e.visible)
+			there = e.Make("p", "and.pred", "%s, %s", there, asks)
+			for i := range e.array {
+				at := e.Make("rd", "mad.lo.s64", "%s, %s, %s", e.arrayPitch[i], e.Make("rd", "cvt.u64.u32", "%s", k), e.array[i])
+				e.Line("@%s prefetch.global.L2 \t[%s]", there, e.plus(at, e.r("shl.b32", "%s, 7", line)))
+			}
 		}
 	}
-	for i := range from {
-		e.Line("add.s64 \t%s, %s, %s", from[i], from[i], e.further[i])
+}
+
+// ahead is how many chunks are asked for before the first one is used, the values of the last one maybe not yet.
+func (e *decode) ahead() int { return e.slots(e.fit) / 2 }
+
+// next moves a slot of the warp on.
+func (e *decode) next(slot, end string) {
+	e.Line("add.s32 \t%s, %s, %d", slot, slot, e.slot())
+	e.Line("@%s sub.s32 \t%s, %s, %d", e.Make("p", "setp.ge.u32", "%s, %s", slot, end), slot, slot, e.ringBytes(e.fit))
+}
+
+// rows are some that a warp copies to shared memory, with zeros in the place of those that are not seen.
+type rows struct {
+	count      int
+	to         string
+	offset     int
+	from, step string // the lane's first row, and bytes from there to its next one
+	seen       string // how many rows from there on are seen
+	single     string // predicate: they do not lie at multiples of 16
+	back       string // where it goes on
+}
+
+// copies asks for rows.
+func (e *decode) copies(c rows) {
+	apart := e.Label()
+	c.back = e.Label()
+	e.Line("@%s bra \t%s", c.single, apart)
+	e.apart = append(e.apart, apart)
+	e.singles = append(e.singles, c)
+	mine := ""
+	if e.mine != "" {
+		mine = "@" + e.mine + " "
 	}
-	e.Line("add.s32 \t%s, %s, %d", key, key, e.round())
-	e.Line("add.s32 \t%s, %s, 1", asked, asked)
-	e.Line("@%s bra \t%s", e.Make("p", "setp.lt.u32", "%s, %d", asked, decodeStages), loop)
-}
-
-// round is how many keys the warps of a cluster take with one chunk each.
-func (e *decode) round() int { return clusterBlocks * decodeWarps * teamRows * e.teams }
-
-// next moves a slot of the warp's chunks on.
-func (e *decode) next(slot string) {
-	e.Line("add.s32 \t%s, %s, %d", slot, slot, decodeStage)
-	e.Line("@%s sub.s32 \t%s, %s, %d", e.Make("p", "setp.eq.u32", "%s, %s", slot, e.end), slot, slot, decodeStages*decodeStage)
-}
-
-// bring asks for the warp's next chunk, if there is one.
-func (e *decode) bring() {
-	skip, single := e.Label(), e.Label()
-	e.Line("@%s bra \t%s", e.Make("p", "setp.eq.u32", "%s, 0", e.unasked), skip)
-	there := make([]string, teamRows)
-	for r := range there {
-		key := e.bringer
+	at := c.from
+	for r := 0; r < c.count; r += e.copyRows() {
 		if r > 0 {
-			key = e.r("add.s32", "%s, %d", key, r*e.teams)
+			at = e.Make("rd", "add.s64", "%s, %s", at, c.step)
 		}
-		there[r] = e.Make("p", "setp.lt.u32", "%s, %s", key, e.visible)
-		if e.width < e.lanes*laneElements {
-			there[r] = e.Make("p", "and.pred", "%s, %s", there[r], e.mine)
+		size := e.either(e.Make("p", "setp.gt.s32", "%s, %d", c.seen, r), "r", "16", "0")
+		e.Line("%scp.async.cg.shared.global \t[%s+%d], [%s], 16, %s", mine, c.to, c.offset+r*e.pitch(), at, size)
+	}
+	e.Mark(c.back)
+}
+
+// singly copies rows that do not lie at multiples of 16. It stands behind all else, where it takes nothing of what the cache of instructions has.
+func (e *decode) singly() {
+	from, step, to, seen, end, number := e.New("rd"), e.New("rd"), e.New("r"), e.New("r"), e.New("r"), e.New("r")
+	loop, done := e.Label(), e.Label()
+	for i, c := range e.singles {
+		e.Mark(e.apart[i])
+		e.Line("mov.b64 \t%s, %s", from, c.from)
+		e.Line("mov.b64 \t%s, %s", step, c.step)
+		e.Line("add.s32 \t%s, %s, %d", to, c.to, c.offset)
+		e.Line("add.s32 \t%s, %s, %d", end, to, c.count*e.pitch())
+		e.Line("mov.b32 \t%s, %s", seen, c.seen)
+		e.Line("mov.b32 \t%s, %d", number, i)
+		if i < len(e.singles)-1 {
+			e.Line("bra \t%s", loop)
 		}
 	}
-	done := e.Label()
-	e.Line("@%s bra \t%s", e.single, single)
-	for _, wide := range []bool{true, false} {
-		for i := range e.from {
-			from := e.from[i]
-			for r := range there {
-				if r > 0 {
-					from = e.Make("rd", "add.s64", "%s, %s", from, e.step[i])
-				}
-				at := (i*teamRows + r) * 32 * 16
-				if wide {
-					e.Line("cp.async.cg.shared.global \t[%s+%d], [%s], 16, %s", e.slotBring, at, from, e.either(there[r], "r", "16", "0"))
-				} else {
-					e.entry.single(e.slotBring, at, from, there[r])
-				}
-			}
-		}
-		if wide {
-			e.Line("bra \t%s", done)
-			e.Mark(single)
-		}
+	e.Mark(loop)
+	e.Line(".pragma \"nounroll\"")
+	if e.mine != "" {
+		e.Line("@!%s bra \t%s", e.mine, done)
 	}
+	e.entry.single(to, 0, from, e.Make("p", "setp.gt.s32", "%s, 0", seen))
+	e.Line("add.s64 \t%s, %s, %s", from, from, step)
+	e.Line("add.s32 \t%s, %s, %d", to, to, e.copyRows()*e.pitch())
+	e.Line("sub.s32 \t%s, %s, %d", seen, seen, e.copyRows())
+	e.Line("@%s bra \t%s", e.Make("p", "setp.lt.u32", "%s, %s", to, end), loop)
 	e.Mark(done)
-	for i := range e.from {
-		e.Line("add.s64 \t%s, %s, %s", e.from[i], e.from[i], e.further[i])
+	for i, c := range e.singles[1:] {
+		e.Line("@%s bra \t%s", e.Make("p", "setp.eq.u32", "%s, %d", number, i+1), c.back)
 	}
-	e.Line("add.s32 \t%s, %s, %d", e.bringer, e.bringer, e.round())
-	e.Line("sub.s32 \t%s, %s, 1", e.unasked, e.unasked)
-	e.next(e.slotBring)
+	e.Line("bra \t%s", e.singles[0].back)
+}
+
+// bring asks for the keys or values of the warp's next chunk, if there is one.
+func (e *decode) bring(i int) {
+	skip := e.Label()
+	e.Line("@%s bra \t%s", e.Make("p", "setp.eq.u32", "%s, 0", e.unasked), skip)
+	e.copies(rows{count: chunkKeys, to: e.slotBring, from: e.from[i], step: e.step[i], seen: e.seen, single: e.single})
+	e.Line("add.s64 \t%s, %s, %s", e.from[i], e.from[i], e.further[i])
+	e.next(e.slotBring, e.end)
+	if i == 1 {
+		e.Line("sub.s32 \t%s, %s, %d", e.seen, e.seen, warps*chunkKeys)
+		e.Line("sub.s32 \t%s, %s, 1", e.unasked, e.unasked)
+	}
 	e.Mark(skip)
 	e.Line("cp.async.commit_group")
 }
 
-// queries begins the loop over chunks: it asks for one, and goes on when all that there is room for have been asked for. The first time the queries are
-// read, while these are on their way.
-func (e *decode) queries() {
-	words := make([][]string, e.fit.Heads)
-	for h := range words {
-		for range 4 {
-			words[h] = append(words[h], e.New("r"))
-			e.Line("mov.b32 \t%s, 0", words[h][len(words[h])-1])
-		}
-		e.o = append(e.o, make([]string, laneElements))
-		for i := range e.o[h] {
-			e.o[h][i] = e.r("mov.b32", "0")
-		}
-		e.q = append(e.q, make([]string, laneElements))
-	}
-	for range max(1, e.scores()/e.lanes) {
-		e.sum = append(e.sum, e.r("mov.b32", "0"))
-	}
-	e.top = e.r("mov.b32", least)
-	for d := e.lanes / 2; d > 0; d /= 2 {
-		e.uppers = append(e.uppers, e.bit(d))
-	}
-	first := e.r("shr.u32", "%s, %d", e.r("mul.lo.s32", "%s, %d", e.member, len(e.sum)), bits.Len(uint(e.same()-1)))
-	e.own = e.r("mad.lo.s32", "%s, %d, %s", e.r("and.b32", "%s, %d", first, teamRows-1), e.teams, e.key)
-	e.Line("@%s bra \t$L_join", e.Make("p", "setp.eq.u32", "%s, 0", e.left))
-	brought := e.r("mov.b32", "0")
-	e.Mark("$L_chunk")
-	e.bring()
-	e.Line("add.s32 \t%s, %s, 1", brought, brought)
-	e.Line("@%s bra \t$L_chunk", e.Make("p", "setp.lt.u32", "%s, %d", brought, decodeStages))
-	e.Line("@%s bra \t$L_use", e.Make("p", "setp.gt.u32", "%s, %d", brought, decodeStages))
+// settle waits for the slot that is used next. From then on the one before it is free.
+func (e *decode) settle() {
+	e.Line("cp.async.wait_group \t%d", e.slots(e.fit)-2)
+	e.Line("bar.warp.sync \t-1")
+}
 
-	single, read := e.Label(), e.Label()
-	e.Line("@%s bra \t%s", e.Make("p", "setp.ne.b64", "%s, 0", e.Make("rd", "and.b64", "%s, 15", e.args["queries"])), single)
-	for _, wide := range []bool{true, false} {
-		for h := range words {
-			head := e.r("min.u32", "%s, %s", e.r("add.s32", "%s, %d", e.first, h), e.last)
-			at := e.plus(e.at("queries", head), e.r("shl.b32", "%s, 4", e.member))
-			if wide {
-				e.Line("@%s ld.global.v4.b32 \t{%s}, [%s]", e.mine, list(words[h]), at)
-				continue
-			}
-			for i, w := range words[h] {
-				low, high := e.Make("rs", "mov.b16", "0"), e.Make("rs", "mov.b16", "0")
-				e.Line("@%s ld.global.b16 \t%s, [%s+%d]", e.mine, low, at, 4*i)
-				e.Line("@%s ld.global.b16 \t%s, [%s+%d]", e.mine, high, at, 4*i+2)
-				e.Line("mov.b32 \t%s, {%s, %s}", w, low, high)
-			}
-		}
-		if wide {
-			e.Line("bra \t%s", read)
-			e.Mark(single)
+// begin finds the queries, and begins sums.
+func (e *decode) begin() {
+	for i := range e.top {
+		e.top[i], e.sum[i] = e.r("mov.b32", least), e.r("mov.b32", "0")
+	}
+	for p := range e.o {
+		for range e.width / 16 {
+			e.o[p] = append(e.o[p], e.zeros())
 		}
 	}
-	e.Mark(read)
-	for h := range words {
-		for i, v := range e.all(words[h]) {
-			e.q[h][i] = e.r("mul.rn.f32", "%s, %s", e.args["scale"], v)
+	e.turn = e.r("mov.b32", "0")
+	from := e.at("queries", e.first)
+	e.queries = rows{
+		count: mostHeads, to: e.slotBring, offset: (e.slots(e.fit) - 1) * e.slot(),
+		from:   e.plus(from, e.r("mad.lo.s32", "%s, %d, %s", e.row, 2*e.width, e.r("shl.b32", "%s, 4", e.unit))),
+		step:   e.Make("rd", "mov.b64", "%d", 2*e.width*e.copyRows()),
+		seen:   e.r("sub.s32", "%s, %s", e.r("add.s32", "%s, 1", e.last), e.r("add.s32", "%s, %s", e.first, e.row)),
+		single: e.Make("p", "setp.ne.b64", "%s, 0", e.Make("rd", "and.b64", "%s, 15", e.args["queries"])),
+	}
+}
+
+// chunks goes through the warp's chunks. The first times it only asks for some: with an odd number of slots for keys and then for values, with an even one for values of a chunk
+// and then for keys of the next one, beginning with the keys of the first. The queries come to the last slot: nothing else does before the first chunk is used.
+func (e *decode) chunks() {
+	e.Line("@%s bra \t$L_join", e.idle)
+	e.copies(e.queries)
+	r, g := e.r("and.b32", "%s, 7", e.lane), e.r("shr.u32", "%s, 3", e.lane)
+	row := e.r("mul.lo.s32", "%s, %d", r, e.pitch())
+	low, high := e.r("and.b32", "%s, 1", g), e.r("shr.u32", "%s, 1", g)
+	// Matrices of keys are, in this order: the first eight and the others, of eight elements, and then of the next eight; those of values the first
+	// eight elements and the next, of eight keys, and then of the others.
+	keys := e.r("mad.lo.s32", "%s, 16, %s", high, e.r("mad.lo.s32", "%s, %d, %s", low, 8*e.pitch(), row))
+	values := e.r("mad.lo.s32", "%s, 16, %s", low, e.r("mad.lo.s32", "%s, %d, %s", high, 8*e.pitch(), row))
+
+	even := e.slots(e.fit)%2 ^ 1
+	if even != 0 {
+		e.Line("bra \t$L_values")
+	}
+	e.Mark("$L_chunk")
+	e.settle()
+	e.Line("@%s bra \t$L_keys", e.Make("p", "setp.ne.u32", "%s, %d", e.turn, e.ahead()))
+	e.q = make([][2]string, e.width/16)
+	from := e.r("add.s32", "%s, %s", e.ring, e.r("mad.lo.s32", "%s, 16, %s", g, row))
+	for s := 0; s < len(e.q); s += 2 {
+		m := e.matrices("", from, (e.slots(e.fit)-1)*e.slot()+32*s)
+		e.q[s], e.q[s+1] = [2]string(m[:2]), [2]string(m[2:])
+	}
+	e.Line("bar.warp.sync \t-1")
+	e.Mark("$L_keys")
+	e.bring(even)
+	e.Line("@%s bra \t$L_values", e.Make("p", "setp.lt.u32", "%s, %d", e.turn, e.ahead()))
+	e.weigh(e.scores(e.r("add.s32", "%s, %s", e.slotUse, keys)))
+	e.next(e.slotUse, e.end)
+	e.Mark("$L_values")
+	e.settle()
+	e.bring(1 - even)
+	filling := e.Make("p", "setp.lt.u32", "%s, %d", e.turn, e.ahead())
+	e.Line("add.s32 \t%s, %s, 1", e.turn, e.turn)
+	e.Line("@%s bra \t$L_chunk", filling)
+	e.values(e.r("add.s32", "%s, %s", e.slotUse, values))
+	e.next(e.slotUse, e.end)
+	e.Line("sub.s32 \t%s, %s, 1", e.left, e.left)
+	e.Line("@%s bra \t$L_chunk", e.Make("p", "setp.ne.u32", "%s, 0", e.left))
+	e.Mark("$L_join")
+}
+
+// matrices reads four matrices of eight rows of 16 bytes.
+func (e *entry) matrices(transposed, from string, offset int) (out [4]string) {
+	for i := range out {
+		out[i] = e.New("r")
+	}
+	e.Line("ldmatrix.sync.aligned.m8n8.x4%s.shared.b16 \t{%s}, [%s+%d]", transposed, list(out[:]), from, offset)
+	return out
+}
+
+// multiply adds a product of 16 rows and eight columns.
+func (e *entry) multiply(sum [4]string, left [4]string, right [2]string) {
+	name := e.typ.String()
+	e.Line("mma.sync.aligned.m16n8k16.row.col.f32.%s.%s.f32 \t{%s}, {%s}, {%s}, {%s}", name, name, list(sum[:]), list(left[:]), list(right[:]), list(sum[:]))
+}
+
+// scores are those of a chunk: of the lane's two heads for its first key, and for the eighth behind it. Those of keys that are not seen are −inf.
+func (e *decode) scores(from string) (s [4]string) {
+	sums := [2][4]string{e.zeros(), e.zeros()}
+	for i, q := range e.q {
+		e.multiply(sums[i%2], e.matrices("", from, 32*i), q)
+	}
+	for i := range s {
+		s[i] = e.r("mul.rn.f32", "%s, %s", e.r("add.rn.f32", "%s, %s", sums[0][i], sums[1][i]), e.args["scale"])
+	}
+	for i := 0; i < len(s); i += 2 {
+		seen := e.Make("p", "setp.lt.u32", "%s, %s", e.r("add.s32", "%s, %d", e.own, 4*i), e.visible)
+		s[i], s[i+1] = e.either(seen, "r", s[i], "0fFF800000"), e.either(seen, "r", s[i+1], "0fFF800000")
+	}
+	e.Line("add.s32 \t%s, %s, %d", e.own, e.own, warps*chunkKeys)
+	return s
+}
+
+// weigh makes weights of scores, the right factors of the products with values.
+func (e *decode) weigh(s [4]string) {
+	kept := e.Label()
+	var top [2]string
+	var more string
+	for i := range top {
+		top[i] = e.r("max.f32", "%s, %s", s[i], s[i+2])
+		p := e.Make("p", "setp.gt.f32", "%s, %s", top[i], e.top[i])
+		if i == 0 {
+			more = p
+		} else {
+			more = e.Make("p", "or.pred", "%s, %s", more, p)
 		}
 	}
-	e.Mark("$L_use")
+	some := e.New("p")
+	e.Line("vote.sync.any.pred \t%s, %s, -1", some, more)
+	e.Line("@!%s bra \t%s", some, kept)
+	var less [2]string // by what the maximum was less
+	for i := range top {
+		for d := 4; d < 32; d *= 2 {
+			top[i] = e.r("max.f32", "%s, %s", top[i], e.across(top[i], d))
+		}
+		top[i] = e.r("max.f32", "%s, %s", top[i], e.top[i])
+		less[i] = e.r("sub.rn.f32", "%s, %s", e.top[i], top[i])
+		e.Line("mov.b32 \t%s, %s", e.top[i], top[i])
+	}
+	e.Line("@%s bra \t%s", e.Make("p", "setp.eq.u32", "%s, %d", e.turn, e.ahead()), kept) // there are no sums yet
+	for i := range less {
+		factor := e.Call("exp", less[i])
+		e.Line("mul.rn.f32 \t%s, %s, %s", e.sum[i], e.sum[i], factor)
+		for _, o := range e.o {
+			for _, v := range o {
+				for _, n := range []string{v[i], v[i+2]} {
+					e.Line("mul.rn.f32 \t%s, %s, %s", n, n, factor)
+				}
+			}
+		}
+	}
+	e.Mark(kept)
+	var parts [][4]string // of 16 bits
+	for i := range s {
+		w := e.Call("exp", e.r("sub.rn.f32", "%s, %s", s[i], e.top[i%2]))
+		if e.typ == ir.F16 {
+			w = e.r("mul.rn.f32", "%s, %s", w, "0f47000000")
+		}
+		e.Line("add.rn.f32 \t%s, %s, %s", e.sum[i%2], e.sum[i%2], w)
+		for p, h := range e.inParts(w) {
+			if i == 0 {
+				parts = append(parts, [4]string{})
+			}
+			parts[p][i] = h
+		}
+	}
+	if e.weights == nil {
+		e.weights = make([][2]string, len(parts))
+	}
+	for p, h := range parts {
+		for i := range e.weights[p] {
+			// A lane has two heads of a key, and of a right factor it has two keys of a head.
+			e.weights[p][i] = e.r("movmatrix.sync.aligned.m8n8.trans.b16", "%s", e.r("mov.b32", "{%s, %s}", h[2*i], h[2*i+1]))
+		}
+	}
+}
+
+// inParts are the numbers of 16 bits whose sum a weight is.
+func (e *decode) inParts(w string) (parts []string) {
+	if e.typ == ir.BF16 {
+		for range 3 {
+			h := e.rounded(w)
+			parts = append(parts, h)
+			w = e.r("sub.rn.f32", "%s, %s", w, e.widened(h))
+		}
+		return parts
+	}
+	// The first part of a weight that is not 0 is not 0, so that its product with an infinite value is infinite.
+	first := e.r("mov.b32", "%s", w)
+	e.Line("@%s max.f32 \t%s, %s, 0f33800000", e.Make("p", "setp.gt.f32", "%s, 0f00000000", w), first, first)
+	h := e.rounded(first)
+	rest := e.r("mul.rn.f32", "%s, 0f45800000", e.r("sub.rn.f32", "%s, %s", w, e.widened(h)))
+	return []string{h, e.rounded(rest)}
+}
+
+// values adds the products of values and weights.
+func (e *decode) values(from string) {
+	for i := range e.o[0] {
+		v := e.matrices(".trans", from, 32*i)
+		for p, w := range e.weights {
+			e.multiply(e.o[min(p, 1)][i], v, w)
+		}
+	}
 }
 
 // at is where a head of the query lies in an array.
@@ -352,196 +546,51 @@ func (e *decode) at(array, head string) string {
 	return e.Make("rd", "mad.lo.s64", "%s, %d, %s", n, 2*e.width, e.args[array])
 }
 
-// bit is a predicate: a bit of the lane's number is set.
-func (e *decode) bit(n int) string {
-	return e.Make("p", "setp.ne.u32", "%s, 0", e.r("and.b32", "%s, %d", e.lane, n))
-}
-
 func (e *decode) across(v string, distance int) string {
 	return e.r("shfl.sync.bfly.b32", "%s, %d, 31, -1", v, distance)
 }
 
-// halved adds what two lanes have, whose numbers differ by a distance, a power of two: the lane whose number has not this bit gets the first half of the sums, and the other one
-// the second. Where there is no number in the second half ("") both get the sum of the first.
-func (e *decode) halved(v []string, distance int, upper string) (out []string) {
-	half := len(v) / 2
-	for i, low := range v[:half] {
-		high := v[half+i]
-		switch {
-		case low == "":
-			out = append(out, "")
-		case high == "":
-			out = append(out, e.r("add.rn.f32", "%s, %s", low, e.across(low, distance)))
-		default:
-			keep, give := e.either(upper, "r", high, low), e.either(upper, "r", low, high)
-			out = append(out, e.r("add.rn.f32", "%s, %s", keep, e.across(give, distance)))
-		}
-	}
-	return out
-}
-
-// scores is how many a team computes of a chunk's keys, and same how many lanes of it have the same one.
-func (e *decode) scores() int { return teamRows * e.padded }
-func (e *decode) same() int   { return max(1, e.lanes/e.scores()) }
-
-// headLanes is how many lanes of a team compute weights of one query head.
-func (e *decode) headLanes() int { return e.lanes / e.padded }
-
-// chunks goes through the warp's chunks. Of the scores of a chunk's keys for a head, in the order of heads and then of the team's keys, a lane has as many as there are
-// in e.sum, or some lanes side by side have one.
-func (e *decode) chunks() {
-	scores, same, each := e.scores(), e.same(), len(e.sum)
-	e.Line("cp.async.wait_group \t%d", decodeStages-1)
-	k := make([][]string, teamRows)
-	v := make([][]string, teamRows)
-	for r := range k {
-		k[r] = e.four(e.slotUse, r*32*16)
-	}
-	for r := range v {
-		v[r] = e.four(e.slotUse, (teamRows+r)*32*16)
-	}
-	s := make([]string, scores)
-	for r := range k {
-		numbers := e.all(k[r])
-		for h, q := range e.q {
-			sum := e.r("mul.rn.f32", "%s, %s", q[0], numbers[0])
-			for i := 1; i < laneElements; i++ {
-				sum = e.r("fma.rn.f32", "%s, %s, %s", q[i], numbers[i], sum)
-			}
-			s[h*teamRows+r] = sum
-		}
-	}
-	d := e.lanes / 2
-	for _, upper := range e.uppers {
-		if len(s) > 1 {
-			s = e.halved(s, d, upper)
-		} else {
-			s[0] = e.r("add.rn.f32", "%s, %s", s[0], e.across(s[0], d))
-		}
-		d /= 2
-	}
-	top := ""
-	for i := range s {
-		key := e.own
-		if i > 0 {
-			key = e.r("add.s32", "%s, %d", key, i*e.teams)
-		}
-		s[i] = e.either(e.Make("p", "setp.lt.u32", "%s, %s", key, e.visible), "r", s[i], "0fFF800000")
-		if i == 0 {
-			top = s[0]
-		} else {
-			top = e.r("max.f32", "%s, %s", top, s[i])
-		}
-	}
-	for d := same; d < e.headLanes(); d *= 2 {
-		top = e.r("max.f32", "%s, %s", top, e.across(top, d))
-	}
-	top = e.r("max.f32", "%s, %s", top, e.top)
-	kept, more := e.Label(), e.New("p")
-	e.Line("vote.sync.any.pred \t%s, %s, -1", more, e.Make("p", "setp.gt.f32", "%s, %s", top, e.top))
-	e.Line("@!%s bra \t%s", more, kept)
-	factor := e.Call("exp", e.r("sub.rn.f32", "%s, %s", e.top, top))
-	e.Line("mov.b32 \t%s, %s", e.top, top)
-	for _, sum := range e.sum {
-		e.Line("mul.rn.f32 \t%s, %s, %s", sum, sum, factor)
-	}
-	e.scale(factor)
-	e.Mark(kept)
-	for i := range s {
-		s[i] = e.Call("exp", e.r("sub.rn.f32", "%s, %s", s[i], e.top))
-		e.Line("add.rn.f32 \t%s, %s, %s", e.sum[i], e.sum[i], s[i])
-	}
-	for r := range v {
-		numbers := e.all(v[r])
-		for h := range e.o {
-			n := h*teamRows + r
-			w := e.of(s[n%each], n/each*same)
-			for i, o := range e.o[h] {
-				e.Line("fma.rn.f32 \t%s, %s, %s, %s", o, w, numbers[i], o)
-			}
-		}
-	}
-	e.next(e.slotUse)
-	e.Line("add.s32 \t%s, %s, %d", e.own, e.own, e.round())
-	e.Line("sub.s32 \t%s, %s, 1", e.left, e.left)
-	e.Line("@%s bra \t%s", e.Make("p", "setp.ne.u32", "%s, 0", e.left), "$L_chunk")
-	e.Mark("$L_join")
-}
-
-// of is what a lane of the team has.
-func (e *decode) of(v string, member int) string {
-	return e.r("shfl.sync.idx.b32", "%s, %d, %d, -1", v, member, (32-e.lanes)<<8|31)
-}
-
-// scale multiplies sums of values by a factor, which lanes have of the head whose weights they compute.
-func (e *decode) scale(factor string) {
-	for h := range e.o {
-		f := e.of(factor, h*e.headLanes())
-		for _, o := range e.o[h] {
-			e.Line("mul.rn.f32 \t%s, %s, %s", o, o, f)
-		}
-	}
-}
-
-// join brings what a block's teams have to one maximum, adds it up, and stores it where the blocks of the cluster find it that make results of it.
+// join brings what a block's warps have to one maximum, adds it up, and stores it where the blocks of the cluster find it that make results of it.
 func (e *decode) join() {
 	const row = 4 * decodeWarps // bytes of what warps have of one head
-	head := e.r("shr.u32", "%s, %d", e.member, bits.Len(uint(e.headLanes()-1)))
-	tops := e.r("mad.lo.s32", "%s, %d, %s", head, row, e.base)
+	tops := e.r("mad.lo.s32", "%s, %d, %s", e.member, 2*row, e.base)
 	place := e.r("mad.lo.s32", "%s, 4, %s", e.warp, tops)
-	first := e.Make("p", "setp.eq.u32", "%s, 0", e.r("and.b32", "%s, %d", e.lane, 31&^((e.padded-1)*e.headLanes()))) // of the lanes with a head
-	top := e.top
-	for d := e.lanes; d < 32; d *= 2 {
-		top = e.r("max.f32", "%s, %s", top, e.across(top, d))
+	first := e.Make("p", "setp.lt.u32", "%s, 4", e.lane)
+	for i := range e.top {
+		e.Line("@%s st.shared.b32 \t[%s+%d], %s", first, place, e.topsAt()+i*row, e.top[i])
+		e.Line("@%s st.shared.b32 \t[%s+%d], %s", first, place, e.sumsAt()+i*row, e.sum[i])
 	}
-	e.Line("@%s st.shared.b32 \t[%s+%d], %s", first, place, e.topsAt(), top)
 	e.Line("bar.sync \t0")
-	factor := e.Call("exp", e.r("sub.rn.f32", "%s, %s", e.top, e.greatest(tops, e.topsAt())))
-	for _, sum := range e.sum {
-		e.Line("mul.rn.f32 \t%s, %s, %s", sum, sum, factor)
+	e.Line("@%s bra \t$L_idle", e.idle)
+	to := e.r("mad.lo.s32", "%s, %d, %s", e.member, 2*e.sumPitch(), e.r("mad.lo.s32", "%s, 4, %s", e.quad, e.ring))
+	var less [2]string
+	for i := range e.top {
+		less[i] = e.r("sub.rn.f32", "%s, %s", e.top[i], e.greatest(tops, e.topsAt()+i*row))
 	}
-	sums := e.sum
-	for len(sums) > 1 { // neighbors first, as lanes do
-		var pairs []string
-		for i := 0; i < len(sums); i += 2 {
-			pairs = append(pairs, e.r("add.rn.f32", "%s, %s", sums[i], sums[i+1]))
+	for i := range e.top {
+		factor := e.Call("exp", less[i])
+		sum := e.r("mul.rn.f32", "%s, %s", e.sum[i], factor)
+		for d := 4; d < 32; d *= 2 {
+			sum = e.r("add.rn.f32", "%s, %s", sum, e.across(sum, d))
 		}
-		sums = pairs
-	}
-	sum := sums[0]
-	for d := e.same(); d < e.headLanes(); d *= 2 {
-		sum = e.r("add.rn.f32", "%s, %s", sum, e.across(sum, d))
-	}
-	for d := e.lanes; d < 32; d *= 2 {
-		sum = e.r("add.rn.f32", "%s, %s", sum, e.across(sum, d))
-	}
-	e.Line("@%s st.shared.b32 \t[%s+%d], %s", first, place, e.sumsAt(), sum)
-
-	e.scale(factor)
-	element := e.r("shl.b32", "%s, 3", e.member)
-	to := e.r("mad.lo.s32", "%s, %d, %s", e.warp, decodeStages*decodeStage, e.base)
-	var uppers []string
-	for d := 16; d >= e.lanes; d /= 2 {
-		upper := e.bit(d)
-		uppers = append(uppers, upper)
-		half := laneElements * d / 32
-		element = e.r("add.s32", "%s, %s", element, e.either(upper, "r", strconv.Itoa(half), "0"))
-	}
-	to = e.r("mad.lo.s32", "%s, 4, %s", element, to)
-	for h := range e.o {
-		o := e.o[h]
-		d := 16
-		for _, upper := range uppers {
-			o = e.halved(o, d, upper)
-			d /= 2
-		}
-		for i := 0; i < len(o); i += 4 {
-			some := o[i:min(i+4, len(o))]
-			e.Line("@%s st.shared.v%d.b32 \t[%s+%d], {%s}", e.mine, len(some), to, 4*(h*e.width+i), list(some))
+		e.Line("@%s st.shared.b32 \t[%s+%d], %s", first, place, e.sumsAt()+i*row, sum)
+		there := e.Make("p", "setp.lt.u32", "%s, %d", e.r("mad.lo.s32", "%s, 2, %d", e.member, i), e.fit.Heads)
+		for j := range e.o[0] {
+			for k := range 2 {
+				whole := e.o[0][j][2*k+i]
+				v := e.whole(whole, e.o[1][j][2*k+i])
+				e.Line("@%s mov.b32 \t%s, %s", e.Make("p", "setp.nan.f32", "%s, %s", v, v), v, whole)
+				e.Line("@%s st.shared.b32 \t[%s+%d], %s", there, to, i*e.sumPitch()+64*j+32*k, e.r("mul.rn.f32", "%s, %s", v, factor))
+			}
 		}
 	}
+	e.Mark("$L_idle")
 	e.Line("bar.sync \t0")
 	e.Line("barrier.cluster.wait.acquire.aligned")
+	var works [decodeWarps]string // predicates: the warp has keys
+	for w := range works {
+		works[w] = e.Make("p", "setp.lt.u32", "%s, %s", e.r("add.s32", "%s, %d", e.rank, w*clusterBlocks), e.all)
+	}
 
 	// Two elements of a thread at a time, by the block that makes results of them.
 	thread := e.r("mad.lo.s32", "%s, 32, %s", e.warp, e.lane)
@@ -556,11 +605,12 @@ func (e *decode) join() {
 			skip = e.Label()
 			e.Line("@%s bra \t%s", e.Make("p", "setp.ge.u32", "%s, %d", n, pairs), skip)
 		}
-		from := e.r("mad.lo.s32", "%s, 8, %s", n, e.base)
+		head, in := e.divided(n, e.width/2)
+		from := e.r("mad.lo.s32", "%s, %d, %s", head, e.sumPitch(), e.r("mad.lo.s32", "%s, 8, %s", in, e.base))
 		var sums [2]string
 		for w := range decodeWarps {
-			two := [2]string{e.New("r"), e.New("r")}
-			e.Line("ld.shared.v2.b32 \t{%s}, [%s+%d]", list(two[:]), from, w*decodeStages*decodeStage)
+			two := [2]string{e.r("mov.b32", "0"), e.r("mov.b32", "0")}
+			e.Line("@%s ld.shared.v2.b32 \t{%s}, [%s+%d]", works[w], list(two[:]), from, w*e.ringBytes(e.fit))
 			for i := range sums {
 				if w == 0 {
 					sums[i] = two[i]
@@ -569,8 +619,7 @@ func (e *decode) join() {
 				}
 			}
 		}
-		head, in := e.r("div.u32", "%s, %d", n, e.width/2), e.r("rem.u32", "%s, %d", n, e.width/2)
-		block, in := e.r("div.u32", "%s, %d", in, part/2), e.r("rem.u32", "%s, %d", in, part/2)
+		block, in := e.divided(in, part/2)
 		at := e.r("mad.lo.s32", "%s, %d, %s", e.rank, e.fit.Heads, head)
 		at = e.r("mad.lo.s32", "%s, %d, %s", at, 4*part, e.r("mad.lo.s32", "%s, 8, %s", in, e.base))
 		e.Line("st.shared::cluster.v2.b32 \t[%s+%d], {%s}", e.r("mapa.shared::cluster.u32", "%s, %s", at, block), e.receivedAt(), list(sums[:]))
@@ -594,6 +643,23 @@ func (e *decode) join() {
 	at := e.r("mad.lo.s32", "%s, 8, %s", e.r("mad.lo.s32", "%s, %d, %s", e.warp, clusterBlocks, e.rank), e.base)
 	e.Line("st.shared::cluster.v2.b32 \t[%s+%d], {%s, %s}", e.r("mapa.shared::cluster.u32", "%s, %s", at, e.lane), e.totalsAt(), e.greatest(of, e.topsAt()), total)
 	e.Mark(skip)
+}
+
+// divided divides a number below 2^12 by another one.
+func (e *entry) divided(n string, by int) (quotient, rest string) {
+	if by&(by-1) == 0 {
+		return e.r("shr.u32", "%s, %d", n, bits.Len(uint(by-1))), e.r("and.b32", "%s, %d", n, by-1)
+	}
+	quotient = e.r("shr.u32", "%s, 20", e.r("mul.lo.s32", "%s, %d", n, (1<<20+by-1)/by))
+	return quotient, e.r("mad.lo.s32", "%s, %d, %s", quotient, -by, n)
+}
+
+// whole is a sum of products with weights by those with their parts.
+func (e *decode) whole(first, others string) string {
+	if e.typ == ir.BF16 {
+		return e.r("add.rn.f32", "%s, %s", first, others)
+	}
+	return e.r("fma.rn.f32", "%s, 0f39800000, %s", others, first)
 }
 
 // greatest is the maximum of what warps have.

@@ -87,14 +87,15 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// decodeProgram is the entry of attention of few queries of four heads of 64, and what it takes to run it: the lines of the text, and how.
-func decodeProgram(t *testing.T, heads, multiprocessors, keys int) (lines []string, run func(text string) ([]byte, error)) {
+// decodeProgram is the entry of attention of few queries of some heads of 64 that share keys, so many of them to a cluster, and what it takes to run it: the lines of the text, and how.
+func decodeProgram(t *testing.T, heads, each, keys int) (lines []string, run func(text string) ([]byte, error)) {
 	t.Helper()
 	k, p := described(t, "sdpa_rows_float16_t_64_64")
 	const width = 64
-	constants := map[string]int64{"gqa_factor": int64(heads)}
 	groups := [3]uint64{uint64(heads), 1, 1}
-	f := p.Fit(groups, ptxmatrix.Given{Multiprocessors: multiprocessors, Constant: func(n string) (int64, bool) { v, ok := constants[n]; return v, ok }})
+	f := p.Fit(groups, ptxmatrix.Given{Multiprocessors: 132, Constant: func(n string) (int64, bool) { return int64(heads), n == "gqa_factor" }})
+	require.Equal(t, heads, f.Heads)
+	f.Heads = each
 	lines = strings.SplitAfter(string(p.Emit(nvptx.Launch{Values: true, Programmatic: true}, f)), "\n")
 	return lines, func(text string) ([]byte, error) {
 		program, err := ptxrun.Parse([]byte(text))
@@ -126,17 +127,17 @@ func decodeProgram(t *testing.T, heads, multiprocessors, keys int) (lines []stri
 // TestDecodeWaits leaves out each instruction that orders threads, blocks and copies of attention of few queries: the interpreter notices.
 func TestDecodeWaits(t *testing.T) {
 	sample.Seldom(t)
-	lines, run := decodeProgram(t, 4, 4, 3000) // some warps have several chunks
+	lines, run := decodeProgram(t, 4, 4, 5000) // some warps have more chunks than are asked for at a time
 	var waits []int
 	for i, l := range lines {
 		switch op, _, _ := strings.Cut(strings.TrimSuffix(strings.Fields(l + " -")[0], ";"), ".aligned"); op {
-		case "cp.async.wait_group", "cp.async.commit_group", "bar.sync", "barrier.cluster.arrive.relaxed", "barrier.cluster.arrive.release", "barrier.cluster.wait.acquire", "griddepcontrol.wait":
+		case "cp.async.wait_group", "cp.async.commit_group", "bar.sync", "bar.warp.sync", "barrier.cluster.arrive.relaxed", "barrier.cluster.arrive.release", "barrier.cluster.wait.acquire", "griddepcontrol.wait":
 			waits = append(waits, i)
 		}
 	}
 	_, err := run(strings.Join(lines, ""))
 	require.NoError(t, err)
-	require.Len(t, waits, 9)
+	require.Len(t, waits, 14)
 	for _, i := range waits {
 		text := slices.Clone(lines)
 		text[i] = ""
@@ -148,18 +149,19 @@ func TestDecodeWaits(t *testing.T) {
 // TestDecodeOrder: results have the same bits however many heads a cluster has.
 func TestDecodeOrder(t *testing.T) {
 	var want []byte
-	for _, multiprocessors := range []int{4, 16, 64} { // one cluster, two and eight
-		lines, run := decodeProgram(t, 8, multiprocessors, 300)
+	for _, heads := range []int{8, 4, 3, 1} {
+		lines, run := decodeProgram(t, 8, heads, 300)
 		got, err := run(strings.Join(lines, ""))
 		require.NoError(t, err)
 		if want == nil {
 			want = got
 		}
-		require.Equal(t, want, got, "%d multiprocessors", multiprocessors)
+		require.Equal(t, want, got, "%d heads", heads)
 	}
 }
 
-// TestDecodeFits: a cluster has as few heads as there are multiprocessors for its blocks; all heads have a cluster, and only one.
+// TestDecodeFits: a cluster has all heads that share keys, but no more than eight; all heads have a cluster, and only one. Two blocks share a multiprocessor, and its memory, if there
+// are more of them than multiprocessors.
 func TestDecodeFits(t *testing.T) {
 	_, p := described(t, "sdpa_rows_bfloat16_t_128_128")
 	for _, x := range []struct {
@@ -168,19 +170,97 @@ func TestDecodeFits(t *testing.T) {
 		processors     int
 		each           int
 		blocks         uint64
+		resident       int
 	}{
-		{32, 1, 4, 132, 2, 128}, {32, 2, 4, 132, 4, 64}, {32, 15, 4, 132, 4, 64}, {9, 1, 3, 132, 1, 72}, {64, 1, 8, 132, 4, 128}, {32, 1, 1, 132, 1, 256}, {40, 1, 16, 132, 3, 120},
-		{7, 1, 7, 0, 7, 8}, {12, 1, 12, 4, 6, 16}, {9, 3, 2, 132, 2, 40}, {3, 1, 1 << 30, 132, 1, 24}, {1, 1, 4, 132, 1, 8},
+		{32, 1, 4, 132, 4, 64, 1}, {32, 2, 4, 132, 4, 64, 1}, {32, 3, 4, 132, 4, 64, 2}, {9, 1, 3, 132, 3, 24, 1}, {64, 1, 8, 132, 8, 64, 1}, {32, 1, 1, 132, 1, 256, 2}, {40, 1, 16, 132, 8, 40, 1},
+		{7, 1, 7, 0, 7, 8, 2}, {12, 1, 12, 4, 6, 16, 2}, {9, 3, 2, 132, 2, 40, 1}, {30, 1, 10, 132, 5, 48, 1}, {3, 1, 1 << 30, 132, 8, 8, 1}, {1, 1, 4, 132, 4, 8, 1},
 	} {
 		f := p.Fit([3]uint64{x.heads, x.queries, 1}, ptxmatrix.Given{Multiprocessors: x.processors, Constant: func(name string) (int64, bool) { return x.gqa, name == "gqa_factor" }})
 		grid, threads, shared := p.Launch([3]uint64{x.heads, x.queries, 1}, f)
 		require.Equal(t, x.each, f.Heads, "%+v", x)
+		require.Equal(t, x.resident, f.Resident, "%+v", x)
 		require.Equal(t, [3]uint64{x.blocks, x.queries, 1}, grid, "%+v", x)
 		require.Zero(t, grid[0]%8)
 		require.EqualValues(t, 256, threads)
-		require.LessOrEqual(t, shared, uint32(227<<9), "two blocks fit a multiprocessor")
+		require.LessOrEqual(t, shared, uint32(227<<10)/uint32(x.resident))
+	}
+	for _, width := range []string{"64_64", "96_96", "128_128", "256_256"} {
+		_, p := described(t, "sdpa_rows_float16_t_"+width)
+		for processors, most := range map[int]uint32{132: 227 << 10, 4: 113 << 10} {
+			f := p.Fit([3]uint64{8, 1, 1}, ptxmatrix.Given{Multiprocessors: processors, Constant: func(string) (int64, bool) { return 8, true }})
+			_, _, shared := p.Launch([3]uint64{8, 1, 1}, f)
+			if width == "256_256" {
+				most = 227 << 10
+			}
+			require.LessOrEqual(t, shared, most, width)
+		}
 	}
 	require.Zero(t, p.Fit([3]uint64{32, 1, 1}, ptxmatrix.Given{Multiprocessors: 132, Constant: func(string) (int64, bool) { return 4, false }}), "what may move is not known")
 	_, wide := described(t, "sdpa_rows_float16_t_256_256")
 	require.Zero(t, wide.Fit([3]uint64{32, 16, 1}, ptxmatrix.Given{Multiprocessors: 132, Constant: func(string) (int64, bool) { return 4, true }}), "there is no code for prompts")
+}
+
+// TestDecodeWeights: weights are as exact as numbers of f32, however small they are, also where values that weigh little are all that an element has, or where they
+// cancel each other; and a value that weighs next to nothing and is infinite is not forgotten. Keys are those of one chunk, with the scores 0, −3, −6 and so on, which are exact.
+func TestDecodeWeights(t *testing.T) {
+	const width, keys, large, apart = 64, 16, 57344, 3
+	for _, dtype := range []ir.DType{ir.F16, ir.BF16} {
+		n := number16{dtype}
+		k, p := described(t, map[ir.DType]string{ir.F16: "sdpa_rows_float16_t_64_64", ir.BF16: "sdpa_rows_bfloat16_t_64_64"}[dtype])
+		q, ks, vs := make([]float64, width), make([]float64, keys*width), make([]float64, keys*width)
+		q[3] = 1
+		weights, total := make([]float64, keys), 0.0
+		for j := range keys {
+			ks[j*width+3] = float64(-apart * j)
+			weights[j] = math.Exp(float64(-apart * j))
+			total += weights[j]
+		}
+		for d := range keys {
+			// Element d is of one key alone.
+			vs[d*width+d] = large
+			// In this one, what the keys before add up to is taken away by each of a few.
+			sum := 0.0
+			for _, j := range []int{0, 1 + d%3, 2 + d%3} {
+				v := 1 + float64(d)/keys
+				if j > 0 {
+					v = -sum / weights[j]
+				}
+				v = n.value(n.of(v))
+				vs[j*width+keys+d] = v
+				sum += v * weights[j]
+			}
+			// And in this one a key that weighs little, and is infinite or NaN, stands beside others.
+			vs[d*width+2*keys+d] = math.Inf(2*(d%2) - 1)
+			vs[2*keys+d] += 1
+			vs[d*width+3*keys+d] = math.NaN()
+		}
+		bytes := func(values []float64) (b []byte) {
+			for _, v := range values {
+				b = binary.LittleEndian.AppendUint16(b, n.of(v))
+			}
+			return b
+		}
+		m := &ptxrun.Memory{}
+		out := make([]byte, 2*width)
+		launched(t, m, k, p, nvptx.Launch{Values: true}, true, [3]uint64{1, 1, 1}, [3]uint64{256, 1, 1}, map[string]any{
+			"queries": m.Add(bytes(q)), "keys": m.Add(bytes(ks)), "values": m.Add(bytes(vs)), "out": m.Add(out), "gqa_factor": 1, "N": keys,
+			"k_head_stride": keys * width, "k_seq_stride": width, "v_head_stride": keys * width, "v_seq_stride": width, "scale": float32(1),
+		})
+		for d := range width {
+			want, size := 0.0, 0.0
+			for j, w := range weights {
+				e := w / total * vs[j*width+d]
+				want, size = want+e, size+math.Abs(e)
+			}
+			got := n.value(binary.LittleEndian.Uint16(out[2*d:]))
+			switch {
+			case want != want:
+				require.True(t, got != got, "%s, element %d: %g", dtype, d, got)
+			case math.IsInf(want, 0):
+				require.Equal(t, want, got, "%s, element %d", dtype, d)
+			default:
+				require.InDelta(t, want, got, size*0x1p-21+0.501*n.ulp(want), "%s, element %d", dtype, d)
+			}
+		}
+	}
 }

@@ -124,7 +124,8 @@ type Fit struct {
 	Inner, Outer            int
 	Projections             Projections
 	Tiles, Blocks, Resident int
-	// Of attention of few queries: the query heads that a cluster has, and those that share a key head.
+	// Of attention of few queries: the query heads that a cluster has, and those that share a key head; and Resident, for how many blocks of a multiprocessor
+	// there is memory.
 	Heads, Group int
 }
 
