@@ -35,6 +35,9 @@ const (
 	least = "0fFF7FFFFF"
 )
 
+// fewestBlocks: there is a block for one in so many multiprocessors at least.
+const fewestBlocks = 4
+
 // few is how attention of few queries is launched.
 func (a *attention) few(groups [3]uint64, given Given) Fit {
 	group, known := given.Constant("gqa_factor")
@@ -43,6 +46,10 @@ func (a *attention) few(groups [3]uint64, given Given) Fit {
 	}
 	f := Fit{Rows: 1, Group: int(group), Heads: mostHeads, Resident: 1}
 	f.Heads = (f.Group + f.parts() - 1) / f.parts() // as many in each part
+	// With so few blocks the others of a model are over sooner than a cluster has begun: a block for each head is faster (H200, three key heads).
+	if grid, _, _ := a.Launch(groups, f); fewestBlocks*grid[0]*grid[1] < uint64(given.Multiprocessors) {
+		return Fit{}
+	}
 	// A block of wider heads needs the registers of a whole multiprocessor.
 	if grid, _, _ := a.Launch(groups, f); a.width <= widest && grid[0]*grid[1] > uint64(given.Multiprocessors) {
 		f.Resident = 2

@@ -93,7 +93,7 @@ func decodeProgram(t *testing.T, heads, each, keys int) (lines []string, run fun
 	k, p := described(t, "sdpa_rows_float16_t_64_64")
 	const width = 64
 	groups := [3]uint64{uint64(heads), 1, 1}
-	f := p.Fit(groups, ptxmatrix.Given{Multiprocessors: 132, Constant: func(n string) (int64, bool) { return int64(heads), n == "gqa_factor" }})
+	f := p.Fit(groups, ptxmatrix.Given{Multiprocessors: 32, Constant: func(n string) (int64, bool) { return int64(heads), n == "gqa_factor" }})
 	require.Equal(t, heads, f.Heads)
 	f.Heads = each
 	lines = strings.SplitAfter(string(p.Emit(nvptx.Launch{Values: true, Programmatic: true}, f)), "\n")
@@ -172,8 +172,8 @@ func TestDecodeFits(t *testing.T) {
 		blocks         uint64
 		resident       int
 	}{
-		{32, 1, 4, 132, 4, 64, 1}, {32, 2, 4, 132, 4, 64, 1}, {32, 3, 4, 132, 4, 64, 2}, {9, 1, 3, 132, 3, 24, 1}, {64, 1, 8, 132, 8, 64, 1}, {32, 1, 1, 132, 1, 256, 2}, {40, 1, 16, 132, 8, 40, 1},
-		{7, 1, 7, 0, 7, 8, 2}, {12, 1, 12, 4, 6, 16, 2}, {9, 3, 2, 132, 2, 40, 1}, {30, 1, 10, 132, 5, 48, 1}, {3, 1, 1 << 30, 132, 8, 8, 1}, {1, 1, 4, 132, 4, 8, 1},
+		{32, 1, 4, 132, 4, 64, 1}, {32, 2, 4, 132, 4, 64, 1}, {32, 3, 4, 132, 4, 64, 2}, {9, 1, 3, 96, 3, 24, 1}, {64, 1, 8, 132, 8, 64, 1}, {32, 1, 1, 132, 1, 256, 2}, {40, 1, 16, 132, 8, 40, 1},
+		{7, 1, 7, 0, 7, 8, 2}, {12, 1, 12, 4, 6, 16, 2}, {9, 3, 2, 132, 2, 40, 1}, {30, 1, 10, 132, 5, 48, 1}, {3, 1, 1 << 30, 32, 8, 8, 1}, {1, 1, 4, 32, 4, 8, 1},
 	} {
 		f := p.Fit([3]uint64{x.heads, x.queries, 1}, ptxmatrix.Given{Multiprocessors: x.processors, Constant: func(name string) (int64, bool) { return x.gqa, name == "gqa_factor" }})
 		grid, threads, shared := p.Launch([3]uint64{x.heads, x.queries, 1}, f)
@@ -184,9 +184,11 @@ func TestDecodeFits(t *testing.T) {
 		require.EqualValues(t, 256, threads)
 		require.LessOrEqual(t, shared, uint32(227<<10)/uint32(x.resident))
 	}
+	few := p.Fit([3]uint64{9, 1, 1}, ptxmatrix.Given{Multiprocessors: 132, Constant: func(string) (int64, bool) { return 3, true }})
+	require.False(t, few.Fits(), "24 blocks on 132 multiprocessors are slower than one block for each head")
 	for _, width := range []string{"64_64", "96_96", "128_128", "256_256"} {
 		_, p := described(t, "sdpa_rows_float16_t_"+width)
-		for processors, most := range map[int]uint32{132: 227 << 10, 4: 113 << 10} {
+		for processors, most := range map[int]uint32{32: 227 << 10, 4: 113 << 10} {
 			f := p.Fit([3]uint64{8, 1, 1}, ptxmatrix.Given{Multiprocessors: processors, Constant: func(string) (int64, bool) { return 8, true }})
 			_, _, shared := p.Launch([3]uint64{8, 1, 1}, f)
 			if width == "256_256" {

@@ -359,6 +359,10 @@ func (b *bench) modelOf(shape decoder.Synthetic, t ir.DType, positions, prompts 
 	if err != nil {
 		return err
 	}
+	fmt.Fprintf(b.out, "\n| %s, %s | dispatches | epochs | tokens/s | µs a token | host, µs a token | floor, µs | modelled, µs | µs, min–max |\n|---|---|---|---|---|---|---|---|---|\n", shape.Name, t)
+	if m, err = b.faster(m, step, all, tokens); err != nil {
+		return err
+	}
 	d, end, err := b.open(waiting)
 	if err != nil {
 		return err
@@ -369,7 +373,6 @@ func (b *bench) modelOf(shape decoder.Synthetic, t ir.DType, positions, prompts 
 		return err
 	}
 	defer in.Close()
-	fmt.Fprintf(b.out, "\n| %s, %s | dispatches | epochs | tokens/s | µs a token | host, µs a token | floor, µs | modelled, µs | µs, min–max |\n|---|---|---|---|---|---|---|---|---|\n", shape.Name, t)
 	g := m.Graphs[0]
 	for _, pos := range positions {
 		if b.late("decode") || pos+tokens > int(shape.Context) {
@@ -412,6 +415,32 @@ func (b *bench) modelOf(shape decoder.Synthetic, t ir.DType, positions, prompts 
 		return err
 	}
 	return b.where(m, prompt, ids)
+}
+
+// faster returns m with the faster of two forms of its step: of kernels as their measured times have it, and as a chip's public figures do. Kernels that
+// are measured one by one do not show what a launch gains by beginning before the one before it has ended.
+func (b *bench) faster(m, step *ir.Module, all string, tokens int) (*ir.Module, error) {
+	blind, err := b.blindly(step, all)
+	if err != nil {
+		return nil, err
+	}
+	best, found := 0.0, m
+	for _, x := range []struct {
+		name string
+		g    *ir.Graph
+	}{{"kernels chosen by measured times", m.Graphs[0]}, {"kernels chosen by public figures", blind.Graphs[0]}} {
+		if b.late(x.name) {
+			break
+		}
+		each, err := b.tokensOf(x.name, &ir.Module{Data: m.Data, Graphs: []*ir.Graph{x.g}}, waiting, tokens, 0)
+		if err != nil {
+			return nil, err
+		}
+		if best == 0 || each < best {
+			best, found = each, &ir.Module{Data: m.Data, Graphs: append([]*ir.Graph{x.g}, m.Graphs[1:]...)}
+		}
+	}
+	return found, nil
 }
 
 // others returns the empty pipeline, a pipeline, and that one without each kernel that it brings in: of several
