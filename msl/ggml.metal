@@ -239,7 +239,7 @@ struct Blocks : InRows<Blocks<F>> {
     const uint part = lane % F::parts;
     const int blocks = K / F::weights;
 #pragma unroll
-    for (int i = 0; i < ROWS; i++) {
+    for (int i = 0; i < matrices * ROWS; i++) {
       result[i] = 0;
     }
     for (int c = int(lane) / F::parts; c < blocks; c += LANES / F::parts) {
@@ -251,8 +251,8 @@ struct Blocks : InRows<Blocks<F>> {
         sums[i / F::run] = i % F::run == 0 ? v[i] : sums[i / F::run] + v[i];
       }
 #pragma unroll
-      for (int i = 0; i < ROWS; i++) {
-        const device word* block = row_of(m[0], min(first + i, N - 1), K) + c * F::words;
+      for (int i = 0; i < matrices * ROWS; i++) {
+        const device word* block = row_of(m[i / ROWS], min(first + i % ROWS, N - 1), K) + c * F::words;
 #pragma unroll
         for (int r = 0; r < F::values; r += F::run) {
           float products = 0;
@@ -266,7 +266,7 @@ struct Blocks : InRows<Blocks<F>> {
         }
       }
     }
-    sum_all<ROWS>(result);
+    sum_all<matrices * ROWS>(result);
   }
 
   static void decode(const thread matrix& m, int K, bool is_there, int n, int k, threadgroup float* to) {
@@ -290,164 +290,164 @@ inline float weight(const device typename F::word* block, uint j) {
 }
 
 // The types of vectors and results, whose sums are f32, and the formats: their names; what the bytes of a block are read as; weights and bytes of a block, weights of a group that
-// has one scale; scale, code and bias of the weights of row n. Of a signed byte, too,
+// has one scale; scale, code and bias of the weights of row n of the matrix whose names end in s. Of a signed byte, too,
 // w / 2^i % 2^j are bits i to i + j - 1: / rounds down, and % is never negative.
 //
 // @text  vectors() = f32|f16|bf16
 // @text  formats() = q4_0|q8_0|q6_K|q4_1|q5_0|q5_1|iq4_nl|mxfp4|q2_K|q3_K|q4_K|q5_K
-// @text  half(n; B; at) = as_f16(w[{n},{B},{at}] + 256*w[{n},{B},{at} + 1])
-// @text  half_of_signed(n; B; at) = as_f16(w[{n},{B},{at}] % 256 + 256*w[{n},{B},{at} + 1])
-// @text  nibble(n; from) = w[{n},k/32,{from} + k%16] / (1 + 15*(k/16%2)) % 16
-// @text  two(n; from) = w[{n},k/256,{from} + k/128%2*32 + k%32] / ((1 + 3*(k/32%2)) * (1 + 15*(k/64%2))) % 4
-// @text  four(n; from) = w[{n},k/256,{from} + k/64%4*32 + k%32] / (1 + 15*(k/32%2)) % 16
+// @text  half(n; B; at; s) = as_f16(w{s}[{n},{B},{at}] + 256*w{s}[{n},{B},{at} + 1])
+// @text  half_of_signed(n; B; at; s) = as_f16(w{s}[{n},{B},{at}] % 256 + 256*w{s}[{n},{B},{at} + 1])
+// @text  nibble(n; from; s) = w{s}[{n},k/32,{from} + k%16] / (1 + 15*(k/16%2)) % 16
+// @text  two(n; from; s) = w{s}[{n},k/256,{from} + k/128%2*32 + k%32] / ((1 + 3*(k/32%2)) * (1 + 15*(k/64%2))) % 4
+// @text  four(n; from; s) = w{s}[{n},k/256,{from} + k/64%4*32 + k%32] / (1 + 15*(k/32%2)) % 16
 // @text  power(i) = ((1 + {i}%2) * (1 + 3*({i}/2%2)) * (1 + 15*({i}/4%2)))
 //
 // How weight k, the dot product of the row with row m of x, and the same of blocks with biases follow from them. That of
 // mxfp4, whose weights may be infinite where no product is, scales each.
 //
-// @text  scaled(G; n; k) = scale[{n},{k}/{G}] * code[{n},{k}]
-// @text  moved(G; n; k) = {scaled({G}; {n}; {k})} + bias[{n},{k}/{G}]
-// @text  scaled_dot(F; G; n; m) = sum[ggml_{F}](g < K/{G}, scale[{n},g] * sum[ggml_{F}](j < {G}, x[{m},g*{G} + j] * code[{n},g*{G} + j]))
-// @text  moved_dot(F; G; n; m) = sum[ggml_{F}](g < K/{G}, scale[{n},g] * sum[ggml_{F}](j < {G}, x[{m},g*{G} + j] * code[{n},g*{G} + j]) \
-//            + bias[{n},g] * sum[ggml_{F}](j < {G}, x[{m},g*{G} + j]))
+// @text  scaled(G; n; k; s) = scale{s}[{n},{k}/{G}] * code{s}[{n},{k}]
+// @text  moved(G; n; k; s) = {scaled({G}; {n}; {k}; {s})} + bias{s}[{n},{k}/{G}]
+// @text  scaled_dot(F; G; n; m; s) = sum[ggml_{F}](g < K/{G}, scale{s}[{n},g] * sum[ggml_{F}](j < {G}, x[{m},g*{G} + j] * code{s}[{n},g*{G} + j]))
+// @text  moved_dot(F; G; n; m; s) = sum[ggml_{F}](g < K/{G}, scale{s}[{n},g] * sum[ggml_{F}](j < {G}, x[{m},g*{G} + j] * code{s}[{n},g*{G} + j]) \
+//            + bias{s}[{n},g] * sum[ggml_{F}](j < {G}, x[{m},g*{G} + j]))
 //
 // @text  q4_0_codes() = u16 as u8
 // @text  q4_0_block() = 32
 // @text  q4_0_size() = 18
-// @text  q4_0_weight(n; k) = {scaled(32; {n}; {k})}
-// @text  q4_0_dot(n; m) = {scaled_dot(q4_0; 32; {n}; {m})}
-// @lines q4_0_decoded(n)
-// @where scale[{n},g] = {half({n}; g; 0)}
-// @where code[{n},k] = {nibble({n}; 2)} - 8
+// @text  q4_0_weight(n; k; s) = {scaled(32; {n}; {k}; {s})}
+// @text  q4_0_dot(n; m; s) = {scaled_dot(q4_0; 32; {n}; {m}; {s})}
+// @lines q4_0_decoded(n; s)
+// @where scale{s}[{n},g] = {half({n}; g; 0; {s})}
+// @where code{s}[{n},k] = {nibble({n}; 2; {s})} - 8
 // @end
 //
 // @text  q8_0_codes() = u16 as i8
 // @text  q8_0_block() = 32
 // @text  q8_0_size() = 34
-// @text  q8_0_weight(n; k) = {scaled(32; {n}; {k})}
-// @text  q8_0_dot(n; m) = {scaled_dot(q8_0; 32; {n}; {m})}
-// @lines q8_0_decoded(n)
-// @where scale[{n},g] = {half_of_signed({n}; g; 0)}
-// @where code[{n},k] = w[{n},k/32,2 + k%32]
+// @text  q8_0_weight(n; k; s) = {scaled(32; {n}; {k}; {s})}
+// @text  q8_0_dot(n; m; s) = {scaled_dot(q8_0; 32; {n}; {m}; {s})}
+// @lines q8_0_decoded(n; s)
+// @where scale{s}[{n},g] = {half_of_signed({n}; g; 0; {s})}
+// @where code{s}[{n},k] = w{s}[{n},k/32,2 + k%32]
 // @end
 //
 // @text  q6_K_codes() = u16 as i8
 // @text  q6_K_block() = 256
 // @text  q6_K_size() = 210
-// @text  q6_K_weight(n; k) = {scaled(16; {n}; {k})}
-// @text  q6_K_dot(n; m) = {scaled_dot(q6_K; 16; {n}; {m})}
-// @lines q6_K_decoded(n)
-// @where scale[{n},g] = {half_of_signed({n}; g/16; 208)} * w[{n},g/16,192 + g%16]
-// @where low[{n},k] = w[{n},k/256,k/128%2*64 + k%64] / (1 + 15*(k/64%2)) % 16
-// @where code[{n},k] = low[{n},k] + 16*({two({n}; 128)}) - 32
+// @text  q6_K_weight(n; k; s) = {scaled(16; {n}; {k}; {s})}
+// @text  q6_K_dot(n; m; s) = {scaled_dot(q6_K; 16; {n}; {m}; {s})}
+// @lines q6_K_decoded(n; s)
+// @where scale{s}[{n},g] = {half_of_signed({n}; g/16; 208; {s})} * w{s}[{n},g/16,192 + g%16]
+// @where low{s}[{n},k] = w{s}[{n},k/256,k/128%2*64 + k%64] / (1 + 15*(k/64%2)) % 16
+// @where code{s}[{n},k] = low{s}[{n},k] + 16*({two({n}; 128; {s})}) - 32
 // @end
 //
 // @text  q4_1_codes() = u16 as u8
 // @text  q4_1_block() = 32
 // @text  q4_1_size() = 20
-// @text  q4_1_weight(n; k) = {moved(32; {n}; {k})}
-// @text  q4_1_dot(n; m) = {moved_dot(q4_1; 32; {n}; {m})}
-// @lines q4_1_decoded(n)
-// @where scale[{n},g] = {half({n}; g; 0)}
-// @where bias[{n},g] = {half({n}; g; 2)}
-// @where code[{n},k] = {nibble({n}; 4)}
+// @text  q4_1_weight(n; k; s) = {moved(32; {n}; {k}; {s})}
+// @text  q4_1_dot(n; m; s) = {moved_dot(q4_1; 32; {n}; {m}; {s})}
+// @lines q4_1_decoded(n; s)
+// @where scale{s}[{n},g] = {half({n}; g; 0; {s})}
+// @where bias{s}[{n},g] = {half({n}; g; 2; {s})}
+// @where code{s}[{n},k] = {nibble({n}; 4; {s})}
 // @end
 //
 // @text  q5_0_codes() = u16 as u8
 // @text  q5_0_block() = 32
 // @text  q5_0_size() = 22
-// @text  q5_0_weight(n; k) = {scaled(32; {n}; {k})}
-// @text  q5_0_dot(n; m) = {scaled_dot(q5_0; 32; {n}; {m})}
-// @lines q5_0_decoded(n)
-// @where scale[{n},g] = {half({n}; g; 0)}
-// @where code[{n},k] = {nibble({n}; 6)} + 16*(w[{n},k/32,2 + k/8%4] / {power(k)} % 2) - 16
+// @text  q5_0_weight(n; k; s) = {scaled(32; {n}; {k}; {s})}
+// @text  q5_0_dot(n; m; s) = {scaled_dot(q5_0; 32; {n}; {m}; {s})}
+// @lines q5_0_decoded(n; s)
+// @where scale{s}[{n},g] = {half({n}; g; 0; {s})}
+// @where code{s}[{n},k] = {nibble({n}; 6; {s})} + 16*(w{s}[{n},k/32,2 + k/8%4] / {power(k)} % 2) - 16
 // @end
 //
 // @text  q5_1_codes() = u16 as u8
 // @text  q5_1_block() = 32
 // @text  q5_1_size() = 24
-// @text  q5_1_weight(n; k) = {moved(32; {n}; {k})}
-// @text  q5_1_dot(n; m) = {moved_dot(q5_1; 32; {n}; {m})}
-// @lines q5_1_decoded(n)
-// @where scale[{n},g] = {half({n}; g; 0)}
-// @where bias[{n},g] = {half({n}; g; 2)}
-// @where code[{n},k] = {nibble({n}; 8)} + 16*(w[{n},k/32,4 + k/8%4] / {power(k)} % 2)
+// @text  q5_1_weight(n; k; s) = {moved(32; {n}; {k}; {s})}
+// @text  q5_1_dot(n; m; s) = {moved_dot(q5_1; 32; {n}; {m}; {s})}
+// @lines q5_1_decoded(n; s)
+// @where scale{s}[{n},g] = {half({n}; g; 0; {s})}
+// @where bias{s}[{n},g] = {half({n}; g; 2; {s})}
+// @where code{s}[{n},k] = {nibble({n}; 8; {s})} + 16*(w{s}[{n},k/32,4 + k/8%4] / {power(k)} % 2)
 // @end
 //
 // @text  iq4_nl_codes() = u16 as u8
 // @text  iq4_nl_block() = 32
 // @text  iq4_nl_size() = 18
-// @text  iq4_nl_weight(n; k) = {scaled(32; {n}; {k})}
-// @text  iq4_nl_dot(n; m) = {scaled_dot(iq4_nl; 32; {n}; {m})}
-// @lines iq4_nl_decoded(n)
-// @where scale[{n},g] = {half({n}; g; 0)}
-// @where at[{n},k] = {nibble({n}; 2)}
-// @where code[{n},k] = select(at[{n},k] < 8, select(at[{n},k] < 4, \
-//            select(at[{n},k] < 2, select(at[{n},k] < 1, -127, -104), select(at[{n},k] < 3, -83, -65)), \
-//            select(at[{n},k] < 6, select(at[{n},k] < 5, -49, -35), select(at[{n},k] < 7, -22, -10))), select(at[{n},k] < 12, \
-//            select(at[{n},k] < 10, select(at[{n},k] < 9, 1, 13), select(at[{n},k] < 11, 25, 38)), \
-//            select(at[{n},k] < 14, select(at[{n},k] < 13, 53, 69), select(at[{n},k] < 15, 89, 113))))
+// @text  iq4_nl_weight(n; k; s) = {scaled(32; {n}; {k}; {s})}
+// @text  iq4_nl_dot(n; m; s) = {scaled_dot(iq4_nl; 32; {n}; {m}; {s})}
+// @lines iq4_nl_decoded(n; s)
+// @where scale{s}[{n},g] = {half({n}; g; 0; {s})}
+// @where at{s}[{n},k] = {nibble({n}; 2; {s})}
+// @where code{s}[{n},k] = select(at{s}[{n},k] < 8, select(at{s}[{n},k] < 4, \
+//            select(at{s}[{n},k] < 2, select(at{s}[{n},k] < 1, -127, -104), select(at{s}[{n},k] < 3, -83, -65)), \
+//            select(at{s}[{n},k] < 6, select(at{s}[{n},k] < 5, -49, -35), select(at{s}[{n},k] < 7, -22, -10))), select(at{s}[{n},k] < 12, \
+//            select(at{s}[{n},k] < 10, select(at{s}[{n},k] < 9, 1, 13), select(at{s}[{n},k] < 11, 25, 38)), \
+//            select(at{s}[{n},k] < 14, select(at{s}[{n},k] < 13, 53, 69), select(at{s}[{n},k] < 15, 89, 113))))
 // @end
 //
 // @text  mxfp4_codes() = u8
 // @text  mxfp4_block() = 32
 // @text  mxfp4_size() = 17
-// @text  mxfp4_weight(n; k) = {scaled(32; {n}; {k})}
-// @text  mxfp4_dot(n; m) = sum[ggml_mxfp4](k < K, x[{m},k] * code[{n},k] * scale[{n},k/32])
-// @lines mxfp4_decoded(n)
-// @where above[{n},g] = w[{n},g,0]
-// @where scale[{n},g] = select(above[{n},g] < 2, as_f32(2097152 * (above[{n},g] + 1)), as_f32(8388608 * (above[{n},g] - 1)))
-// @where at[{n},k] = {nibble({n}; 1)}
-// @where code[{n},k] = (1 - 2*(at[{n},k]/4/2)) * max(at[{n},k]%8, (4 + 2*(at[{n},k]%2)) * (at[{n},k]/2%4 - 1))
+// @text  mxfp4_weight(n; k; s) = {scaled(32; {n}; {k}; {s})}
+// @text  mxfp4_dot(n; m; s) = sum[ggml_mxfp4](k < K, x[{m},k] * code{s}[{n},k] * scale{s}[{n},k/32])
+// @lines mxfp4_decoded(n; s)
+// @where above{s}[{n},g] = w{s}[{n},g,0]
+// @where scale{s}[{n},g] = select(above{s}[{n},g] < 2, as_f32(2097152 * (above{s}[{n},g] + 1)), as_f32(8388608 * (above{s}[{n},g] - 1)))
+// @where at{s}[{n},k] = {nibble({n}; 1; {s})}
+// @where code{s}[{n},k] = (1 - 2*(at{s}[{n},k]/4/2)) * max(at{s}[{n},k]%8, (4 + 2*(at{s}[{n},k]%2)) * (at{s}[{n},k]/2%4 - 1))
 // @end
 //
 // @text  q2_K_codes() = u16 as u8
 // @text  q2_K_block() = 256
 // @text  q2_K_size() = 84
-// @text  q2_K_weight(n; k) = {moved(16; {n}; {k})}
-// @text  q2_K_dot(n; m) = {moved_dot(q2_K; 16; {n}; {m})}
-// @lines q2_K_decoded(n)
-// @where scale[{n},g] = {half({n}; g/16; 80)} * (w[{n},g/16,g%16] % 16)
-// @where bias[{n},g] = -{half({n}; g/16; 82)} * (w[{n},g/16,g%16] / 16)
-// @where code[{n},k] = {two({n}; 16)}
+// @text  q2_K_weight(n; k; s) = {moved(16; {n}; {k}; {s})}
+// @text  q2_K_dot(n; m; s) = {moved_dot(q2_K; 16; {n}; {m}; {s})}
+// @lines q2_K_decoded(n; s)
+// @where scale{s}[{n},g] = {half({n}; g/16; 80; {s})} * (w{s}[{n},g/16,g%16] % 16)
+// @where bias{s}[{n},g] = -{half({n}; g/16; 82; {s})} * (w{s}[{n},g/16,g%16] / 16)
+// @where code{s}[{n},k] = {two({n}; 16; {s})}
 // @end
 //
 // @text  q3_K_codes() = u16 as u8
 // @text  q3_K_block() = 256
 // @text  q3_K_size() = 110
-// @text  q3_K_weight(n; k) = {scaled(16; {n}; {k})}
-// @text  q3_K_dot(n; m) = {scaled_dot(q3_K; 16; {n}; {m})}
-// @lines q3_K_decoded(n)
-// @where low[{n},g] = w[{n},g/16,96 + g%8] / (1 + 15*(g/8%2)) % 16
-// @where scale[{n},g] = {half({n}; g/16; 108)} * (low[{n},g] + 16*(w[{n},g/16,104 + g%4] / ((1 + 3*(g/4%2)) * (1 + 15*(g/8%2))) % 4) - 32)
-// @where code[{n},k] = {two({n}; 32)} + 4*(w[{n},k/256,k%32] / {power(k/32)} % 2) - 4
+// @text  q3_K_weight(n; k; s) = {scaled(16; {n}; {k}; {s})}
+// @text  q3_K_dot(n; m; s) = {scaled_dot(q3_K; 16; {n}; {m}; {s})}
+// @lines q3_K_decoded(n; s)
+// @where low{s}[{n},g] = w{s}[{n},g/16,96 + g%8] / (1 + 15*(g/8%2)) % 16
+// @where scale{s}[{n},g] = {half({n}; g/16; 108; {s})} * (low{s}[{n},g] + 16*(w{s}[{n},g/16,104 + g%4] / ((1 + 3*(g/4%2)) * (1 + 15*(g/8%2))) % 4) - 32)
+// @where code{s}[{n},k] = {two({n}; 32; {s})} + 4*(w{s}[{n},k/256,k%32] / {power(k/32)} % 2) - 4
 // @end
 //
-// @lines six(n)
-// @where six[{n},c,i] = select(i < 4, w[{n},c,4 + i] % 64, w[{n},c,8 + i] % 16 + 16*(w[{n},c,i] / 64))
-// @where least[{n},c,i] = select(i < 4, w[{n},c,8 + i] % 64, w[{n},c,8 + i] / 16 + 16*(w[{n},c,4 + i] / 64))
-// @where scale[{n},g] = {half({n}; g/8; 0)} * six[{n},g/8,g%8]
-// @where bias[{n},g] = -{half({n}; g/8; 2)} * least[{n},g/8,g%8]
+// @lines six(n; s)
+// @where six{s}[{n},c,i] = select(i < 4, w{s}[{n},c,4 + i] % 64, w{s}[{n},c,8 + i] % 16 + 16*(w{s}[{n},c,i] / 64))
+// @where least{s}[{n},c,i] = select(i < 4, w{s}[{n},c,8 + i] % 64, w{s}[{n},c,8 + i] / 16 + 16*(w{s}[{n},c,4 + i] / 64))
+// @where scale{s}[{n},g] = {half({n}; g/8; 0; {s})} * six{s}[{n},g/8,g%8]
+// @where bias{s}[{n},g] = -{half({n}; g/8; 2; {s})} * least{s}[{n},g/8,g%8]
 // @end
 //
 // @text  q4_K_codes() = u16 as u8
 // @text  q4_K_block() = 256
 // @text  q4_K_size() = 144
-// @text  q4_K_weight(n; k) = {moved(32; {n}; {k})}
-// @text  q4_K_dot(n; m) = {moved_dot(q4_K; 32; {n}; {m})}
-// @lines q4_K_decoded(n)
-// @use   six({n})
-// @where code[{n},k] = {four({n}; 16)}
+// @text  q4_K_weight(n; k; s) = {moved(32; {n}; {k}; {s})}
+// @text  q4_K_dot(n; m; s) = {moved_dot(q4_K; 32; {n}; {m}; {s})}
+// @lines q4_K_decoded(n; s)
+// @use   six({n}; {s})
+// @where code{s}[{n},k] = {four({n}; 16; {s})}
 // @end
 //
 // @text  q5_K_codes() = u16 as u8
 // @text  q5_K_block() = 256
 // @text  q5_K_size() = 176
-// @text  q5_K_weight(n; k) = {moved(32; {n}; {k})}
-// @text  q5_K_dot(n; m) = {moved_dot(q5_K; 32; {n}; {m})}
-// @lines q5_K_decoded(n)
-// @use   six({n})
-// @where code[{n},k] = {four({n}; 48)} + 16*(w[{n},k/256,16 + k%32] / {power(k/32)} % 2)
+// @text  q5_K_weight(n; k; s) = {moved(32; {n}; {k}; {s})}
+// @text  q5_K_dot(n; m; s) = {moved_dot(q5_K; 32; {n}; {m}; {s})}
+// @lines q5_K_decoded(n; s)
+// @use   six({n}; {s})
+// @where code{s}[{n},k] = {four({n}; 48; {s})} + 16*(w{s}[{n},k/256,16 + k%32] / {power(k/32)} % 2)
 // @end
 //
 // Rows times a matrix: a simdgroup computes ROWS outputs of a row. Meant for few
@@ -462,14 +462,34 @@ inline float weight(const device typename F::word* block, uint j) {
 // @groups  ceil(N/8), M, 1
 // @group   32, 2, 1
 // @require K >= {{F}_block()} && K % {{F}_block()} == 0 && N >= 1
-// @use     {F}_decoded(n)
-// @term    y[m,n] = round({T}, {{F}_dot(n; m)})
+// @use     {F}_decoded(n; )
+// @term    y[m,n] = round({T}, {{F}_dot(n; m; )})
 VECTOR(ggml_mul_mv, 1, PLAIN, w, K, N, )
 
 #define INSTANTIATE_MV(F, word, name, T) \
   template [[host_name("ggml_mul_mv_" #F "_" #name)]] [[kernel]] \
   decltype(ggml_mul_mv<T, word, Blocks<F>>) ggml_mul_mv<T, word, Blocks<F>>;
 EACH_VECTOR(INSTANTIATE_MV)
+
+// The gate and up products of a feed-forward layer, and silu(gate)·up of them.
+//
+// @kernel  ggml_mul_mv_silu_mul_{F:{formats()}}_{T:{vectors()}}
+// @each    i = gate up
+// @arg     w_{i}  device {{F}_codes()}[N, K/{{F}_block()}, {{F}_size()}] read
+// @use     {F}_decoded(n; _{i})
+// @where   {i}[m,n] = round({T}, {{F}_dot(n; m; _{i})})
+// @end
+// @use     one_behind({T}; M, ; K; N)
+// @groups  ceil(N/8), M, 1
+// @group   32, 2, 1
+// @require K >= {{F}_block()} && K % {{F}_block()} == 0 && N >= 1
+// @use     silu_mul(m,n; {T})
+VECTOR_SILU_MUL(ggml_mul_mv_silu_mul, PLAIN, K, N)
+
+#define INSTANTIATE_MV_SILU_MUL(F, word, name, T) \
+  template [[host_name("ggml_mul_mv_silu_mul_" #F "_" #name)]] [[kernel]] \
+  decltype(ggml_mul_mv_silu_mul<T, word, Blocks<F>>) ggml_mul_mv_silu_mul<T, word, Blocks<F>>;
+EACH_VECTOR(INSTANTIATE_MV_SILU_MUL)
 
 // The same with matrices that ids pick from a stack of E, a mixture of experts:
 // row r of x, or the row of each of its slots, times the matrices ids[r,…].
@@ -480,8 +500,8 @@ EACH_VECTOR(INSTANTIATE_MV)
 // @arg     w          device {{F}_codes()}[E, N, K/{{F}_block()}, {{F}_size()}] read
 // @use     picked_behind({T})
 // @require K >= {{F}_block()} && K % {{F}_block()} == 0 && N >= 1
-// @use     {F}_decoded(e,n)
-// @where   dot[e,r,s,n] = {{F}_dot(e,n; r,s)}
+// @use     {F}_decoded(e,n; )
+// @where   dot[e,r,s,n] = {{F}_dot(e,n; r,s; )}
 // @term    y[r,s,n] = round({T}, select(ids[r,s] < E, dot[ids[r,s],r,s,n], inf - inf))
 VECTOR_PICKED(ggml_mul_mv_id, PLAIN, w)
 
@@ -503,8 +523,8 @@ EACH_VECTOR(INSTANTIATE_MV_ID)
 // @groups  ceil(N/32), ceil(M/32), 1
 // @group   32, 2, 2
 // @require K >= {{F}_block()} && K % {{F}_block()} == 0 && N >= 1 && M >= 1
-// @use     {F}_decoded(n)
-// @where   weight[n,k] = {{F}_weight(n; k)}
+// @use     {F}_decoded(n; )
+// @where   weight[n,k] = {{F}_weight(n; k; )}
 // @term    y[m,n] = round({T}, sum[gemm](k < K, x[m,k] * weight[n,k]))
 MATRIX(ggml_mul_mm, 1, Tile, X_FIRST, PLAIN, N, )
 
@@ -525,8 +545,8 @@ EACH_VECTOR(INSTANTIATE_MM)
 // @threads K, n, 1
 // @group   _, _, _
 // @require K % {{F}_block()} == 0
-// @use     {F}_decoded(r)
-// @where   weight[r,k] = {{F}_weight(r; k)}
+// @use     {F}_decoded(r; )
+// @where   weight[r,k] = {{F}_weight(r; k; )}
 // @term    out[t,k] = round({T}, select(ids[t] >= 0 && ids[t] < V, weight[ids[t],k], inf - inf))
 template <typename T, typename word, typename F>
 [[kernel]] void ggml_get_rows(
@@ -563,6 +583,15 @@ EACH_VECTOR(INSTANTIATE_GET_ROWS)
 // @witness ggml_mul_mv_{q?_?|iq4_nl|mxfp4}_* ; K=768 N=60 ; groups {7 3 1|8 3 2} / 32 2 1 ; refused
 // @witness ggml_mul_mv_{q?_?|iq4_nl|mxfp4}_* ; K=768 N=60 ; groups 8 3 1 / 32 1 1 ; refused
 // @witness ggml_mul_mv_{q?_?|iq4_nl|mxfp4}_* ; K=768 N=768 inplace=y,x ; groups 96 3 1 / 32 2 1 ; refused
+// @witness ggml_mul_mv_silu_mul_{q?_?|iq4_nl|mxfp4}_* ; K=768 N=60 ; {groups 8 3 1|threads 256 6 1} / 32 2 1 ; ok
+// @witness ggml_mul_mv_silu_mul_{q?_0|q?_1|iq4_nl|mxfp4}_* ; K=32 N=1 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness ggml_mul_mv_silu_mul_q?_K_* ; K=256 N=1 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness ggml_mul_mv_silu_mul_q?_K_* ; K=384 N=60 ; groups 8 3 1 / 32 2 1 ; refused
+// @witness ggml_mul_mv_silu_mul_{q?_?|iq4_nl|mxfp4}_* ; K={48|0} N=60 ; groups 8 3 1 / 32 2 1 ; refused
+// @witness ggml_mul_mv_silu_mul_{q?_?|iq4_nl|mxfp4}_* ; K=768 N=0 ; groups 0 3 1 / 32 2 1 ; refused
+// @witness ggml_mul_mv_silu_mul_{q?_?|iq4_nl|mxfp4}_* ; K=768 N=60 ; groups {7 3 1|8 3 2} / 32 2 1 ; refused
+// @witness ggml_mul_mv_silu_mul_{q?_?|iq4_nl|mxfp4}_* ; K=768 N=60 ; groups 8 3 1 / 32 1 1 ; refused
+// @witness ggml_mul_mv_silu_mul_{q?_?|iq4_nl|mxfp4}_* ; K=768 N=768 inplace=y,x ; groups 96 3 1 / 32 2 1 ; refused
 // @witness ggml_mul_mv_id_{q?_?|iq4_nl|mxfp4}_* ; K=768 N=60 E=8 x_strides={768,0|1536,768} ; groups 8 2 3 / 32 2 1 ; ok
 // @witness ggml_mul_mv_id_{q?_0|q?_1|iq4_nl|mxfp4}_* ; K=32 N=1 E=1 x_strides=1,0 ; groups 1 1 1 / 32 2 1 ; ok
 // @witness ggml_mul_mv_id_q?_K_* ; K=256 N=1 E=1 x_strides=1,0 ; groups 1 1 1 / 32 2 1 ; ok
@@ -595,5 +624,5 @@ EACH_VECTOR(INSTANTIATE_GET_ROWS)
 //
 // Corruptions of these declarations that are no lies.
 //
-// @equivalent ggml_mul_m*_mxfp4_* ; constant: scale: 2097152 -> 2097153 ; of so small a scale a product has no bit
+// @equivalent ggml_mul_m*_mxfp4_* ; constant: scale{|_gate|_up}: 2097152 -> 2097153 ; of so small a scale a product has no bit
 // @equivalent ggml_get_rows_mxfp4_bf16* ; round: out: round(* ; a weight is a number of 4 bits and a power of two, which bf16 has

@@ -70,7 +70,7 @@ func init() {
 		for _, t := range ggmlVectors() {
 			name := f.name + "_" + t.name
 			Register(
-				f.mulMV("ggml_mul_mv_"+name, t), f.mulMVID("ggml_mul_mv_id_"+name, t), f.mulMM("ggml_mul_mm_"+name, t),
+				f.mulMV("ggml_mul_mv_"+name, t), f.siluMulMV("ggml_mul_mv_silu_mul_"+name, t), f.mulMVID("ggml_mul_mv_id_"+name, t), f.mulMM("ggml_mul_mm_"+name, t),
 				embedding("ggml_get_rows_"+name, 2, t, func(c *Call, dst []float32, id int) {
 					f.row(dst, c.Bytes(1)[id*f.size(len(dst)):])
 				}),
@@ -467,6 +467,49 @@ func (f ggmlFormat) mulMV(name string, typ floatType) *Kernel {
 			}
 		},
 		Cost: func(c *Call) float64 { return f.cost(c.Int(3), c.Groups[1]) },
+	}
+}
+
+// siluMulMV is what a gated feed-forward layer makes of the products with two matrices in blocks:
+//
+//	y = silu(gate)·up
+//
+// where gate and up are, to the bit, what mulMV makes, each step rounded to the type.
+//
+// Arguments: 0 and 1 the matrices, rows of blocks, 2 x [M, K] and 3 y [M, N] of the type, 4 K, 5 N i32. The
+// threadgroups are (ceil(N/8), M). A unit is 8 columns of all results.
+func (f ggmlFormat) siluMulMV(name string, typ floatType) *Kernel {
+	return &Kernel{
+		Name:  name,
+		Units: func(c *Call) int { return ceilDiv(c.Int(5), qmvRows) },
+		Run: func(c *Call, worker *Worker, lo, hi int) {
+			k, n, m := c.Int(4), c.Int(5), c.Groups[1]
+			j, end := lo*qmvRows, min(hi*qmvRows, n)
+			width, step, at := end-j, min(m, ggmlWide), j*f.size(k)
+			scratch := worker.Scratch(step*(k+2*width) + f.room(width, k, step))
+			wide, scratch := scratch[:step*k], scratch[step*k:]
+			first, second, scratch := scratch[:step*width], scratch[step*width:2*step*width], scratch[2*step*width:]
+			for v := 0; v < m; v += step {
+				rows := min(step, m-v)
+				x, gate, up := wide[:rows*k], first[:rows*width], second[:rows*width]
+				typ.load(c, x, 2, v*k)
+				f.products(gate, width, c.Bytes(0)[at:], x, width, k, scratch)
+				f.products(up, width, c.Bytes(1)[at:], x, width, k, scratch)
+				if t := typ.narrow; t != nil {
+					t.round(gate)
+					t.round(up)
+					t.silu(gate)
+					t.round(gate)
+				} else {
+					simd.SiluTo(gate, gate)
+				}
+				simd.MulTo(gate, gate, up)
+				for i := range rows {
+					typ.store(c, 3, (v+i)*n+j, gate[i*width:][:width])
+				}
+			}
+		},
+		Cost: func(c *Call) float64 { return 2 * f.cost(c.Int(4), c.Groups[1]) },
 	}
 }
 

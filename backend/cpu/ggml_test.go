@@ -97,6 +97,44 @@ func TestBitsOfGGMLProducts(t *testing.T) {
 	}
 }
 
+// TestSiluMulOfBlocks: silu(gate)·up of two products has the bits that products, silu and a multiplication have one after
+// another, of one vector and of more than are widened at a time.
+func TestSiluMulOfBlocks(t *testing.T) {
+	const n = 21
+	for _, f := range ggmlFormats {
+		for _, typ := range ggmlVectors() {
+			for _, m := range []int{1, ggmlWide + 2} {
+				r := rand.New(rand.NewPCG(9, uint64(f.bytes)))
+				k := 2 * f.weights
+				gate, up := blocksOf(f, r, n, k), blocksOf(f, r, n, k)
+				groups, group, elements := [3]int{ceilDiv(n, 8), m, 1}, [3]int{32, 2, 1}, [3]int{m * n, 1, 1}
+				run := func(kernel string, args ...any) {
+					runKernel(t, "ggml_mul_mv_"+kernel+f.name+"_"+typ.name, groups, group, append(args, int32(k), int32(n))...)
+				}
+				random := floats(r, m*k)
+				for i := range random {
+					random[i] /= 4 // so that sigmoids are not all 0 or 1
+				}
+				if typ.narrow == nil {
+					g, u, want, got := make([]float32, m*n), make([]float32, m*n), make([]float32, m*n), make([]float32, m*n)
+					run("", gate, random, g)
+					run("", up, random, u)
+					runKernel(t, "v_Silufloat32float32", elements, elements, g, g, uint32(m*n))
+					runKernel(t, "vv_Multiplyfloat32", elements, elements, g, u, want, uint32(m*n))
+					run("silu_mul_", gate, up, random, got)
+					same(t, want, got, "%s, %d vectors", f.name, m)
+					continue
+				}
+				x, g, u, got := typ.narrow.stored(random), make([]uint16, m*n), make([]uint16, m*n), make([]uint16, m*n)
+				run("", gate, x, g)
+				run("", up, x, u)
+				run("silu_mul_", gate, up, x, got)
+				require.Equal(t, stored16(t, "vv_Multiply", *typ.narrow, silu(t, *typ.narrow, g), u), got, "%s_%s, %d vectors", f.name, typ.name, m)
+			}
+		}
+	}
+}
+
 // Of more vectors of 16 bits than are widened at a time, each has the product that it has alone.
 func TestManyVectorsOf16Bits(t *testing.T) {
 	const n, m = 9, 2*ggmlWide + 3

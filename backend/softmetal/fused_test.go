@@ -2,6 +2,7 @@ package softmetal_test
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
@@ -81,6 +82,52 @@ func TestFusedBitsIn16Bits(t *testing.T) {
 		}
 		want := outputs(t, d, recorded)
 		require.Equal(t, want, outputs(t, d, fused), "%s", of)
+	}
+}
+
+// The same of products with GGML's blocks, of one row and of several.
+func TestFusedBitsOfBlocks(t *testing.T) {
+	d, err := softmetal.New(t.Context(), softmetal.Options{Workers: 2})
+	require.NoError(t, err)
+	defer d.Close()
+	type kind struct {
+		format record.GGMLFormat
+		bytes  int
+		halves []int // where numbers of f16 lie
+		of     ir.DType
+	}
+	var kinds []kind
+	for _, of := range []ir.DType{ir.F16, ir.F32, ir.BF16} {
+		kinds = append(kinds, kind{record.Q4_K, 144, []int{0, 2}, of}, kind{record.Q6_K, 210, []int{208}, of}, kind{record.Q8_0, 8 * 34, []int{0, 34, 68, 102, 136, 170, 204, 238}, of})
+	}
+	for _, of := range sample.Turns(t, t.Name(), kinds) {
+		const n, k = 21, 512
+		random := rand.New(rand.NewPCG(5, 6))
+		r := record.New("blocks")
+		weight := func(name string) record.GGMLMatrix {
+			w := make([]byte, n*k/256*of.bytes)
+			for i := range w {
+				w[i] = byte(random.Uint32())
+			}
+			for b := 0; b < len(w); b += of.bytes {
+				for _, at := range of.halves { // so small that sigmoids are not all 0 or 1
+					copy(w[b+at:], record.Elements(ir.F16, []float32{float32(random.NormFloat64()) * 0x1p-13}))
+				}
+			}
+			return record.GGMLMatrix{Format: of.format, N: n, K: k, Blocks: r.Weight(name, ir.NewBlob(w), ir.U8, int64(len(w)))}
+		}
+		gate, up := weight("gate"), weight("up")
+		for _, rows := range []int64{1, 3} {
+			x := r.Input(fmt.Sprint("x", rows), of.of, rows, k)
+			r.Mul(r.Silu(r.MatmulGGML(x, gate)), r.MatmulGGML(x, up), record.Into(r.Output(fmt.Sprint("y", rows), of.of, rows, n)))
+		}
+		recorded, err := r.Graph()
+		require.NoError(t, err)
+		fused := recorded.Clone()
+		_, err = passes.Run(t.Context(), fused, passes.DefaultPipeline(), passes.Options{})
+		require.NoError(t, err)
+		require.Equal(t, 2, fused.Stats().Dispatches, "%s %s", of.format, of.of)
+		require.Equal(t, outputs(t, d, recorded), outputs(t, d, fused), "%s %s", of.format, of.of)
 	}
 }
 

@@ -286,6 +286,19 @@ func TestUnboundedOperands(t *testing.T) {
 	} {
 		assert.Equal(t, infinite, eval(t, in, parse(t, src)).Allows(1e9), src)
 	}
+	// Of an operand of which nothing is known nothing follows, though it is an infinity or NaN here: elsewhere it may be a number.
+	for _, unknown := range []float64{1, math.Inf(1), math.Inf(-1), math.NaN()} {
+		in.Load = func(int, []int64) (term.Value, error) { return term.Value{F: unknown, Err: math.Inf(1)}, nil }
+		for _, src := range []string{
+			"-v[0]", "abs(v[0])", "1.0 + v[0]", "v[0] - 1.0", "2.0 * v[0]", "v[0] * v[0]", "v[0] * exp(1.5)", "v[0] / 2.0", "v[0] / exp(1.5)", "1.0 / v[0]", "exp(v[0])", "exp2(v[0])", "log(v[0])",
+			"sqrt(v[0])", "rsqrt(v[0])", "sin(v[0])", "tanh(v[0])", "min(v[0], 1.0)", "round(f16, v[0])", "v[0] / (1.0 + exp(-v[0]))",
+		} {
+			for _, x := range []float64{-3, 540, math.NaN()} {
+				assert.True(t, eval(t, in, parse(t, src)).Allows(x), "%s of %v allows %v", src, unknown, x)
+			}
+		}
+	}
+	in.Load = func(_ int, i []int64) (term.Value, error) { return term.Value{F: float64(i[0]), Err: 1.5}, nil }
 	assert.InDelta(t, math.Sqrt(1.5), eval(t, in, parse(t, "sqrt(v[0])")).Err, 1e-6)
 	assert.InDelta(t, math.Exp(2.5)-math.E, eval(t, in, parse(t, "exp(v[1])")).Err, 1e-5)
 }

@@ -408,6 +408,9 @@ func (in *Interp) floatOp(e *Expr, vars []int64) (Value, error) {
 	} else {
 		return a, fmt.Errorf("term: %s is no operation on floats", e)
 	}
+	if math.IsInf(a.Err, 1) || math.IsInf(b.Err, 1) {
+		v.Err = math.Inf(1) // a NaN here, whose bound says nothing, may be a number there
+	}
 	if in.Flushes && v.Err == 0 && v.F != 0 && math.Abs(v.F) < Tiny {
 		v.Err = Tiny
 	}

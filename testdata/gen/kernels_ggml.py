@@ -230,5 +230,40 @@ def narrow():
             expect(c, 2, np.where(np.isnan(want), nan, bits), half=True, bfloat=name == "bf16")
 
 
+def silu_mul():
+    """silu(gate)·up of the products with two matrices."""
+    rng = np.random.default_rng(205)
+    for fmt, (weights, *_) in FORMATS.items():
+        m, n, k = 2, 9, max(64, weights)
+        gate, wg = blocks(rng, fmt, n, k)
+        up, wu = blocks(rng, fmt, n, k)
+        x = (normal(rng, m, k) * (2 / np.sqrt(k * np.mean(wg.astype(F64) ** 2)))).astype(F32)  # so that sigmoids are not all 0 or 1
+        for name, rounded, value, unit, least in (
+            ("f32", lambda v: v, lambda v: v, 2.0**-24, 0),
+            ("f16", lambda v: v.astype(np.float16), lambda v: v.astype(F32), 2.0**-11, 2.0**-25),
+            ("bf16", bf16, bf16_value, 2.0**-8, 0),
+        ):
+            typed = rounded(x)
+            v = value(typed).astype(F64)
+            g, u = v @ wg.T.astype(F64), v @ wu.T.astype(F64)
+            sigmoid = 1 / (1 + np.exp(-g))
+            want = g * sigmoid * u
+            # What the products are off: sums in f32 and, where that is the type, a rounding to it. The slope of silu is at most 1.1.
+            # In bf16 a sigmoid has four roundings, of numbers up to 1. What is rounded to a subnormal number is off by up to least.
+            off_g, off_u = (1e-6 * np.abs(v) @ sizes(fmt, raw, w).T + unit * np.abs(p) + least for raw, w, p in ((gate, wg, g), (up, wu, u)))
+            scale = 1.1 * off_g * np.abs(u) + np.abs(g * sigmoid) * off_u + off_g * off_u
+            scale += 3 * unit * np.abs(want) + 4 * unit * np.abs(g * u) + least * (1 + np.abs(u) + np.abs(g * u))
+            typ = {"f32": F32, "f16": np.float16, "bf16": np.uint16}[name]
+            c = case(
+                f"ggml_mul_mv_silu_mul_{fmt}_{name}",
+                f"{m}x{n}x{k}",
+                {0: gate, 1: up, 2: typed, 3: out(m * n, typ)},
+                {4: i32(k), 5: i32(n)},
+                groups=(-(-n // 8), m, 1),
+                group=(32, 2, 1),
+            )
+            expect(c, 3, want, scale, tol=1, half=name != "f32", bfloat=name == "bf16")
+
+
 if __name__ == "__main__":
-    kernels.main("ggml", (products, gathered, many, narrow))
+    kernels.main("ggml", (products, gathered, many, narrow, silu_mul))

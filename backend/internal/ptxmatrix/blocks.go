@@ -9,7 +9,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// blocks is a format of GGML's blocks (msl/ggml.metal). A chunk has the bytes of 256 weights of each of 16 rows, as they lie in memory.
+// blocks is a format of GGML's blocks (msl/ggml.metal). A chunk has the bytes of 256 weights of each of 16 rows, as they lie in memory, or of eight rows of each
+// of two matrices.
 //
 // Of them, as of affine codes, a lane whose number in its four is m (member) is given the codes of groups that are m's alone, of two or four. For all of
 // them it has its elements of the inner index; columns 2m and 2m + 1 of the right factor have the elements of x that belong to m's groups there, and
@@ -55,23 +56,27 @@ func (e *vectorEmitter) rowAt(row string) string {
 	return e.r("mad.lo.s32", "%s, %d, %s", e.r("and.b32", "%s, 1", e.r("shr.u32", "%s, 2", row)), b.fifth, at)
 }
 
-var namedBlocks = regexp.MustCompile(`^ggml_mul_mv_(q4_K|q6_K|q8_0|q4_0)_(f16|bf16)$`)
+var namedBlocks = regexp.MustCompile(`^ggml_mul_mv_(silu_mul_)?(q4_K|q6_K|q8_0|q4_0)_(f16|bf16)$`)
 
 func blocksOf(k *air.Kernel) *vector {
 	m := namedBlocks.FindStringSubmatch(k.Name)
 	if m == nil {
 		return nil
 	}
-	v := &vector{source: k, form: store, sides: []string{""}, elem: ir.F16, blocks: formats[m[1]]}
-	if m[2] == "bf16" {
+	v := &vector{source: k, form: store, sides: []string{""}, elem: ir.F16, blocks: formats[m[2]]}
+	if m[1] != "" {
+		v.form, v.sides = siluMul, []string{"_gate", "_up"}
+	}
+	if m[3] == "bf16" {
 		v.elem = ir.BF16
 	}
 	return v
 }
 
-// fits reports whether a matrix can be read by pieces of 16 bytes: where the rows of a tile begin within 16 bytes is the same for all tiles.
-func (b *blocks) fits(f Fit) bool {
-	return f.Outer%tileRows == 0 || f.Inner/chunk*b.bytes%16 == 0
+// blocksFit reports whether matrices can be read by pieces of 16 bytes: where the rows of a tile begin within 16 bytes is the same for all tiles, and
+// of rows that begin at even places every eighth begins at the same.
+func (v *vector) blocksFit(f Fit) bool {
+	return f.Outer%v.tall() == 0 || f.Inner/chunk*v.blocks.bytes%16 == 0
 }
 
 // rowBytes are those of a row of the matrix.
@@ -104,8 +109,11 @@ func (e *vectorEmitter) placeBlocks() {
 		e.fromEnd = e.New("rd")
 	}
 	// Rows that lanes bring one after another may begin at different places of 16 bytes.
-	e.from = []string{e.New("rd")}
-	for e.blocks.even && len(e.from)*32/lanes*e.rowBytes()%16 != 0 {
+	each = 1
+	for e.blocks.even && each*32/lanes*e.rowBytes()%16 != 0 {
+		each++
+	}
+	for range each * len(e.sides) {
 		e.from = append(e.from, e.New("rd"))
 	}
 }
@@ -113,16 +121,24 @@ func (e *vectorEmitter) placeBlocks() {
 // blocksOf finds where the thread's pieces of a tile's first chunk come from.
 func (e *vectorEmitter) blocksOf(t *vectorTile) {
 	_, lanes := e.blocks.pieces()
-	first := e.Make("rd", "add.s64", "%s, %s", t.matrix[0].codes, e.wide(t.n0, strconv.Itoa(e.rowBytes())))
-	first = e.plus(first, e.r("mul.lo.s32", "%s, %d", e.warp, e.blocks.bytes))
+	before := e.r("mul.lo.s32", "%s, %d", e.warp, e.blocks.bytes)
+	first := make([]string, len(e.sides)) // of each matrix
+	for i := range first {
+		first[i] = e.plus(e.Make("rd", "add.s64", "%s, %s", t.matrix[i].codes, e.wide(t.n0, strconv.Itoa(e.rowBytes()))), before)
+	}
 	at := e.r("mad.lo.s32", "%s, %d, %s", e.r("div.u32", "%s, %d", e.lane, lanes), e.rowBytes(), e.r("shl.b32", "%s, 4", e.r("rem.u32", "%s, %d", e.lane, lanes)))
+	each := len(e.from) / len(first)
 	for i, from := range e.from {
-		place := e.plus(first, e.r("add.s32", "%s, %d", at, i*32/lanes*e.rowBytes()))
+		place := e.plus(first[i/each], e.r("add.s32", "%s, %d", at, i%each*32/lanes*e.rowBytes()))
 		e.Line("and.b64 \t%s, %s, -16", from, place) // rows at even places begin within 16 bytes
 	}
 	if e.fromEnd != "" {
-		at := e.r("mul.lo.s32", "%s, %d", e.r("and.b32", "%s, %d", e.lane, tileRows-1), e.rowBytes())
-		e.Line("add.s64 \t%s, %s, %d", e.fromEnd, e.plus(first, at), 16*lanes)
+		from := first[0]
+		if len(first) > 1 {
+			from = e.either(e.Make("p", "setp.lt.u32", "%s, %d", e.lane, e.tall()), "rd", first[0], first[1])
+		}
+		at := e.r("mul.lo.s32", "%s, %d", e.r("and.b32", "%s, %d", e.lane, e.tall()-1), e.rowBytes())
+		e.Line("add.s64 \t%s, %s, %d", e.fromEnd, e.plus(from, at), 16*lanes)
 	}
 }
 
@@ -134,11 +150,12 @@ func (e *vectorEmitter) bringBlocks() {
 	if e.hasPieces != "" { // one branch: an assembler makes one of each copy under a predicate
 		e.Line("@!%s bra \t%s", e.hasPieces, skip)
 	}
-	rows := 32 / lanes
+	rows, each := 32/lanes, len(e.from)/len(e.sides)
 	to := e.r("add.s32", "%s, %s", e.bringSlot, e.to)
-	for i := range tileRows / rows {
-		n := i % len(e.from)
-		e.Line("cp.async.cg.shared.global.L2::128B \t[%s+%d], [%s+%d], 16", to, b.row(i*rows), e.from[n], (i-n)*rows*e.rowBytes())
+	for row := 0; row < tileRows; row += rows {
+		i := row % e.tall() / rows // of the rows of a matrix
+		n := i % each
+		e.Line("cp.async.cg.shared.global.L2::128B \t[%s+%d], [%s+%d], 16", to, b.row(row), e.from[row/e.tall()*each+n], (i-n)*rows*e.rowBytes())
 	}
 	e.Mark(skip)
 	for _, from := range e.from {

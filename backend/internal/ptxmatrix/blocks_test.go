@@ -51,7 +51,8 @@ var blockFormats = map[string]blockFormat{
 }
 
 // TestBlocks runs products of GGML's blocks with vectors, with rows that fill no tile and rows that begin anywhere, inner indices of one block and of many, and
-// all ways to give arguments. They keep the bound of their sums. Scales of every size, zeros, infinities and NaN become what the term says.
+// all ways to give arguments, and what a feed-forward layer makes of two. They keep the bound of their sums. Scales of every size, zeros, infinities and NaN become what the
+// term says.
 func TestBlocks(t *testing.T) {
 	anySize(t)
 	type product struct {
@@ -77,39 +78,72 @@ func TestBlocks(t *testing.T) {
 		{"q4_0", ir.F16, 4096, 2, 67, nvptx.Launch{Values: true, Programmatic: true}},
 		{"q4_0", ir.BF16, 2304, 3, 33, nvptx.Launch{Moving: true}},
 		{"q4_0", ir.F16, 256, 1, 176, nvptx.Launch{}},
+		{"silu_mul_q4_K", ir.F16, 4096, 1, 67, nvptx.Launch{Values: true, Programmatic: true}},
+		{"silu_mul_q4_K", ir.BF16, 2304, 2, 90, nvptx.Launch{Moving: true, Programmatic: true}},
+		{"silu_mul_q6_K", ir.F16, 4096, 2, 69, nvptx.Launch{Values: true, Programmatic: true}},
+		{"silu_mul_q6_K", ir.BF16, 2816, 1, 72, nvptx.Launch{Values: true, Moving: true}}, // rows begin at any even place, tiles at the same
+		{"silu_mul_q6_K", ir.F16, 9728, 1, 16, nvptx.Launch{}},
+		{"silu_mul_q8_0", ir.F16, 2304, 2, 67, nvptx.Launch{Values: true, Programmatic: true}},
+		{"silu_mul_q8_0", ir.BF16, 256, 3, 89, nvptx.Launch{Moving: true}},
+		{"silu_mul_q4_0", ir.F16, 2304, 1, 88, nvptx.Launch{}},
+		{"silu_mul_q4_0", ir.BF16, 4096, 3, 33, nvptx.Launch{Values: true, Programmatic: true}},
 	}, 6) {
 		t.Run(fmt.Sprint(x.format, " ", x.dtype, " ", x.k), func(t *testing.T) {
 			k, p := described(t, "ggml_mul_mv_"+x.format+"_"+x.dtype.String())
-			f := blockFormats[x.format]
+			format, silu := strings.CutPrefix(x.format, "silu_mul_")
+			f := blockFormats[format]
 			r := rand.New(rand.NewPCG(7, uint64(x.k)))
 			n := number16{x.dtype}
 			m := &ptxrun.Memory{}
-			values, xs := n.numbers(r, x.m*x.k, normal(1))
+			size, sides := 1.0, []string{""}
+			if silu {
+				size, sides = 0.02, []string{"_gate", "_up"} // so that sigmoids are not all 0 or 1
+			}
+			values, xs := n.numbers(r, x.m*x.k, normal(size))
 			if x.m > 1 { // the last vector has one
 				values[(x.m-1)*x.k+77] = map[bool]float64{false: math.Inf(1), true: math.NaN()}[x.m == 3]
 				binary.LittleEndian.PutUint16(xs[2*((x.m-1)*x.k+77):], n.of(values[(x.m-1)*x.k+77]))
 			}
 			row := x.k / f.weights * f.bytes
-			w := randomBlocks(r, f, x.k, x.n)
 			out := make([]byte, 2*x.m*x.n)
-			args := map[string]any{"w": m.Add(w), "x": m.Add(xs), "y": m.Add(out), "K": x.k, "N": x.n}
+			args := map[string]any{"x": m.Add(xs), "y": m.Add(out), "K": x.k, "N": x.n}
+			var ws [][]byte
+			for i, side := range sides {
+				w := randomBlocks(r, f, x.k, x.n+i)[i*row:] // what is odd is in other rows of the second
+				ws = append(ws, w)
+				args["w"+side] = m.Add(w)
+			}
 			launched(t, m, k, p, x.launch, true, [3]uint64{uint64(x.n+7) / 8, uint64(x.m), 1}, [3]uint64{32, 2, 1}, args)
+			dot := func(w []byte, i, j int) (want, bound float64) {
+				for g := 0; g < x.k; g += f.group {
+					block := w[j*row+g/f.weights*f.bytes:]
+					scale, bias, product, sum, all := 0.0, 0.0, 0.0, 0.0, 0.0
+					for e := range f.group {
+						v, code := values[i*x.k+g+e], 0.0
+						scale, code, bias = f.decode(block, g%f.weights+e)
+						product, sum = product+v*code, sum+v
+						all += math.Abs(scale*v*code) + math.Abs(bias*v)
+					}
+					want, bound = want+scale*product, bound+all
+					if format == "q4_K" {
+						want += bias * sum
+					}
+				}
+				return want, bound * 44 * 0x1p-24
+			}
+			finite := 0 // results of which the bound says something
 			for i := range x.m {
 				for j := range x.n {
-					want, bound := 0.0, 0.0
-					for g := 0; g < x.k; g += f.group {
-						block := w[j*row+g/f.weights*f.bytes:]
-						scale, bias, product, sum, all := 0.0, 0.0, 0.0, 0.0, 0.0
-						for e := range f.group {
-							v, code := values[i*x.k+g+e], 0.0
-							scale, code, bias = f.decode(block, g%f.weights+e)
-							product, sum = product+v*code, sum+v
-							all += math.Abs(scale*v*code) + math.Abs(bias*v)
-						}
-						want, bound = want+scale*product, bound+all
-						if x.format == "q4_K" {
-							want += bias * sum
-						}
+					want, bound := dot(ws[0], i, j)
+					if silu {
+						up, ub := dot(ws[1], i, j)
+						gate := n.value(n.of(want))
+						up = n.value(n.of(up))
+						s := n.value(n.of(gate * n.value(n.of(1/(1+math.Exp(-gate))))))
+						want = s * up
+						// A sigmoid of f16 is off by half of the least number too.
+						bound = math.Abs(up)*(1.1*(bound+n.ulp(gate))+2*n.ulp(s)+math.Abs(gate)*0x1p-25) + math.Abs(s)*(ub+n.ulp(up)) + bound*ub + 4*n.ulp(want)
+						finite += map[bool]int{true: 1}[bound < math.Abs(want)]
 					}
 					got := n.value(binary.LittleEndian.Uint16(out[2*(i*x.n+j):]))
 					if math.IsNaN(want) || math.IsInf(want, 0) || math.Abs(want) > math.MaxFloat32 {
@@ -120,8 +154,11 @@ func TestBlocks(t *testing.T) {
 						require.True(t, math.IsInf(got, int(want)), "vector %d, row %d: %v, want %v", i, j, got, want)
 						continue
 					}
-					require.InDelta(t, want, got, bound*44*0x1p-24+n.ulp(want)*0.51, "vector %d, row %d", i, j)
+					require.InDelta(t, want, got, bound+n.ulp(want)*0.51, "vector %d, row %d", i, j)
 				}
+			}
+			if silu {
+				require.Greater(t, finite, x.n/5)
 			}
 		})
 	}
@@ -175,13 +212,19 @@ func TestBlockWaits(t *testing.T) {
 	for _, x := range sample.Of(t, "waits of products of blocks", []product{
 		{"q6_K", 4096, 80, 2, 3},
 		{"q4_K", 4096, 67, 2, 3},
+		{"silu_mul_q4_K", 4096, 35, 2, 3},
 	}, 1) {
+		format, silu := strings.CutPrefix(x.format, "silu_mul_")
+		weights := []string{"w"}
+		if silu {
+			weights = []string{"w_gate", "w_up"}
+		}
 		k, p := described(t, "ggml_mul_mv_"+x.format+"_f16")
 		constants := map[string]int64{"K": int64(x.k), "N": int64(x.n)}
 		groups := [3]uint64{uint64(x.n+7) / 8, 1, 1}
 		still := true
 		given := ptxmatrix.Given{Aligned: true, Multiprocessors: 1, Constant: func(n string) (int64, bool) { v, ok := constants[n]; return v, ok },
-			Still: func(n string) bool { return still || n != "w" }}
+			Still: func(n string) bool { return still || n != weights[len(weights)-1] }}
 		f := p.Fit(groups, given)
 		require.Equal(t, x.resident, f.Resident)
 		require.Equal(t, x.most, (f.Tiles+f.Blocks-1)/f.Blocks, "tiles of a block use memory of others before")
@@ -190,8 +233,10 @@ func TestBlockWaits(t *testing.T) {
 		lines := strings.SplitAfter(string(p.Emit(nvptx.Launch{Values: true, Programmatic: true}, f)), "\n")
 		early, err := nvptx.Early([]byte(lines[0]))
 		require.NoError(t, err)
-		require.Len(t, early, 1)
-		require.Equal(t, "w", k.Args[early[0]].Name)
+		require.Len(t, early, len(weights))
+		for i, name := range weights {
+			require.Equal(t, name, k.Args[early[i]].Name)
+		}
 		var waits []int
 		for i, l := range lines {
 			switch strings.TrimSuffix(strings.Fields(l + " -")[0], ";") {
@@ -203,9 +248,12 @@ func TestBlockWaits(t *testing.T) {
 			program, err := ptxrun.Parse([]byte(text))
 			require.NoError(t, err)
 			m, r, n := &ptxrun.Memory{}, rand.New(rand.NewPCG(3, 4)), number16{ir.F16}
-			w := randomBlocks(r, blockFormats[x.format], x.k, x.n)
+			var params []uint64
+			for range weights {
+				params = append(params, m.Add(randomBlocks(r, blockFormats[format], x.k, x.n)))
+			}
 			_, values := n.numbers(r, x.k, normal(1))
-			params := []uint64{m.Add(w), m.Add(values), m.Add(make([]byte, 2*x.n)), uint64(x.k), uint64(x.n)}
+			params = append(params, m.Add(values), m.Add(make([]byte, 2*x.n)), uint64(x.k), uint64(x.n))
 			for len(params) < len(program.Params) {
 				params = append(params, 32)
 			}
@@ -225,7 +273,7 @@ func TestBlockWaits(t *testing.T) {
 
 // TestBlocksFit: rows that are no multiple of a chunk, small matrices, memory at odd places and sizes that are not known are left to other code.
 func TestBlocksFit(t *testing.T) {
-	for _, format := range []string{"q4_K", "q6_K", "q8_0", "q4_0"} {
+	for _, format := range []string{"q4_K", "q6_K", "q8_0", "q4_0", "silu_mul_q4_K", "silu_mul_q6_K", "silu_mul_q8_0", "silu_mul_q4_0"} {
 		for _, typ := range []string{"f16", "bf16"} {
 			_, p := described(t, "ggml_mul_mv_"+format+"_"+typ)
 			fit := func(k, n int64, aligned, known bool) ptxmatrix.Fit {
@@ -236,10 +284,15 @@ func TestBlocksFit(t *testing.T) {
 			require.True(t, fit(4096, 14336, true, true).Fits())
 			require.True(t, fit(4096, 14335, true, true).Fits())
 			require.True(t, fit(3072, 14336, true, true).Fits())
-			for _, none := range []ptxmatrix.Fit{fit(4096, 1023, true, true), fit(4096+32, 14336, true, true), fit(4096, 14336, false, true), fit(4096, 14336, true, false), fit(65536, 14336, true, true)} {
+			few := int64(1023)
+			if strings.HasPrefix(format, "silu_mul_") {
+				few = 511
+				require.True(t, fit(3072, 14328, true, true).Fits(), "tiles of eight rows of each matrix")
+			}
+			for _, none := range []ptxmatrix.Fit{fit(4096, few, true, true), fit(4096+32, 14336, true, true), fit(4096, 14336, false, true), fit(4096, 14336, true, false), fit(65536, 14336, true, true)} {
 				require.False(t, none.Fits())
 			}
-			require.Equal(t, format != "q6_K", fit(3072, 14335, true, true).Fits(), "where rows begin depends on the first of the last tile")
+			require.Equal(t, !strings.HasSuffix(format, "q6_K"), fit(3072, 14335, true, true).Fits(), "where rows begin depends on the first of the last tile")
 		}
 	}
 }

@@ -109,7 +109,7 @@ func (v *vector) Fit(groups [3]uint64, given Given) Fit {
 		}
 	}
 	k := int64(f.Inner)
-	if !known || !given.Aligned || k%chunk != 0 || k > longest || v.norm && k > longestNorm || int64(rows) > 1<<30 || k*int64(rows) < Fewest || f.Outer > 0 && f.Outer < v.tall() || v.blocks != nil && !v.blocks.fits(f) {
+	if !known || !given.Aligned || k%chunk != 0 || k > longest || v.norm && k > longestNorm || int64(rows) > 1<<30 || k*int64(rows) < Fewest || f.Outer > 0 && f.Outer < v.tall() || v.blocks != nil && !v.blocksFit(f) {
 		return Fit{}
 	}
 	// Blocks fill the multiprocessors, two each, and take one tile after the other: where a block has ended, one of the next launch brings

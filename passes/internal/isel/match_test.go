@@ -427,7 +427,7 @@ func TestBlocksOfGGML(t *testing.T) {
 		require.True(t, ok)
 		format := ""
 		for i, section := range strings.Split("// @text  formats()"+rest, "\n//\n") {
-			if i < 3 || strings.HasPrefix(section, "// @lines six(n)") || strings.HasPrefix(section, "// @text  "+k.format+"_codes()") {
+			if i < 3 || strings.HasPrefix(section, "// @lines six(n; s)") || strings.HasPrefix(section, "// @text  "+k.format+"_codes()") {
 				format += section + "\n//\n"
 			}
 		}
@@ -468,20 +468,20 @@ func TestBlocksOfGGML(t *testing.T) {
 `, name, 24*k.row, k.row)
 		for change, formats := range map[string]string{ // what is not what the first kernel computes, and of which formats
 			"": "",
-			"256*w[{n},{B},{at} + 1] -> 255*w[{n},{B},{at} + 1]":               "q4_0 q5_1 iq4_nl q4_K",
-			"256*w[{n},{B},{at} + 1] -> 256*w[{n},{B},{at} + 2]":               "q4_0 q5_1 iq4_nl q4_K",
-			"x[{m},g*{G} + j] -> x[{m},1 + g*{G} + j]":                         "q4_0 q8_0 q6_K iq4_nl",
-			"{at}] % 256 + -> {at}] % 128 + ":                                  "q8_0 q6_K",
-			"w[{n},k/32,2 + -> w[{n},k/32,3 + ":                                "q8_0",
-			"w[{n},g/16,192 + -> w[{n},g/16,191 + ":                            "q6_K",
-			"{changed_nibble({n}; 2)} - 8 -> {changed_nibble({n}; 2)} - 7":     "q4_0",
-			"code[{n},k] = low[{n},k] + 16* -> code[{n},k] = low[{n},k] + 15*": "q6_K",
-			"{changed_two({n}; 128)} -> {changed_two({n}; 127)}":               "q6_K",
-			"as_f32(8388608 -> as_f32(8388609":                                 "mxfp4",
-			"< 5, -49, -35) -> < 5, -49, -36)":                                 "iq4_nl",
-			"bias[{n},g] * sum -> bias[{n},g] + sum":                           "q5_1 q4_K",
-			"six[{n},g/8,g%8] -> six[{n},g/8,g%7]":                             "q4_K",
-			"4 + i] / 64)) -> 4 + i] / 32))":                                   "q4_K",
+			"256*w{s}[{n},{B},{at} + 1] -> 255*w{s}[{n},{B},{at} + 1]":                     "q4_0 q5_1 iq4_nl q4_K",
+			"256*w{s}[{n},{B},{at} + 1] -> 256*w{s}[{n},{B},{at} + 2]":                     "q4_0 q5_1 iq4_nl q4_K",
+			"x[{m},g*{G} + j] -> x[{m},1 + g*{G} + j]":                                     "q4_0 q8_0 q6_K iq4_nl",
+			"{at}] % 256 + -> {at}] % 128 + ":                                              "q8_0 q6_K",
+			"w{s}[{n},k/32,2 + -> w{s}[{n},k/32,3 + ":                                      "q8_0",
+			"w{s}[{n},g/16,192 + -> w{s}[{n},g/16,191 + ":                                  "q6_K",
+			"{changed_nibble({n}; 2; {s})} - 8 -> {changed_nibble({n}; 2; {s})} - 7":       "q4_0",
+			"code{s}[{n},k] = low{s}[{n},k] + 16* -> code{s}[{n},k] = low{s}[{n},k] + 15*": "q6_K",
+			"{changed_two({n}; 128; {s})} -> {changed_two({n}; 127; {s})}":                 "q6_K",
+			"as_f32(8388608 -> as_f32(8388609":                                             "mxfp4",
+			"< 5, -49, -35) -> < 5, -49, -36)":                                             "iq4_nl",
+			"bias{s}[{n},g] * sum -> bias{s}[{n},g] + sum":                                 "q5_1 q4_K",
+			"six{s}[{n},g/8,g%8] -> six{s}[{n},g/8,g%7]":                                   "q4_K",
+			"4 + i] / 64)) -> 4 + i] / 32))":                                               "q4_K",
 		} {
 			ok := formats == ""
 			if !ok && !slices.Contains(strings.Fields(formats), k.format) {

@@ -113,6 +113,9 @@ func (c *checker) valuation(rig *backend.Rig, params []uint32) error {
 			c.odd = nans
 		case 1, 2: // long sums of products are else so large that exp and tanh of them are 0, 1 or infinite
 			c.scale = 1 / float32(int(2)<<(n/8))
+			if decodes(c.x.in.Decl) { // of random bits, most of which are large
+				c.scale *= c.scale * c.scale
+			}
 		}
 	}
 	c.mark()
@@ -325,6 +328,14 @@ func exactTerm(d *decl.Decl) bool {
 		r.Body.Walk(look)
 	}
 	return exact
+}
+
+// decodes reports whether the declaration takes bits of integers for floats.
+func decodes(d *decl.Decl) (does bool) {
+	for _, w := range d.Wheres {
+		w.Body.Walk(func(e *term.Expr) { does = does || e.Op.FromBits() })
+	}
+	return does
 }
 
 // values compares results with the term.
