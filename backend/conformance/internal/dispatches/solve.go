@@ -41,9 +41,13 @@ const (
 // hold. It returns an error if it finds none.
 func solve(d *decl.Decl, r *rand.Rand, extra []*term.Expr, regular bool) (*assignment, error) {
 	var err error
-	for try := range 60 {
+	tries, regularTries := 60, 0 // of some kernels regular sizes are too large together
+	if regular {
+		regularTries = 30
+	}
+	for try := range tries + regularTries {
 		a := newAssignment(d, r)
-		a.regular = regular && try < 30 // of some kernels such sizes are too large together
+		a.regular = try < regularTries
 		a.draw()
 		if err = a.repair(append(slices.Clone(extra), d.Requires...)); err != nil {
 			continue
