@@ -13,15 +13,17 @@ import (
 // A warp takes 16 keys at a time, a chunk; the warps of all blocks take chunks in turn. Keys and values come by asynchronous copies to a
 // ring of slots in shared memory, which is the warp's own: first the keys of a chunk, then its values.
 //
-// Products are those of tensor cores (mma.sync), with keys, or the elements of values, as the rows of the left factor, and query heads as the columns of the right
-// one. So a thread has the scores of two heads, and later the sums of weighted values of the same two. Products of numbers of 16 bits are exact; scores are
-// multiplied by the scale when they have been added up. A weight, exp(score − maximum), is the sum of two numbers of f16, of which the second is multiplied by
-// 2^12 and the whole by 2^15 to keep clear of where f16 ends, or of three of bf16. The products of the first parts are added up apart from those of the others, which are so much smaller
-// that what tensor cores cut off of them does not count. The second part of a weight may be 0 or less, and a value infinite; then the sum of the others is NaN or of the wrong sign, and what the first parts say holds.
+// Products are those of tensor cores (mma.sync), with keys, or the elements of values, as the rows of the left factor, and query heads as
+// the columns of the right one. So a thread has the scores of two heads, and later the sums of weighted values of the same two. Products of
+// numbers of 16 bits are exact; scores are multiplied by the scale when they have been added up. A weight, exp(score − maximum), is the sum
+// of two numbers of f16, of which the second is multiplied by 2^12 and the whole by 2^15 to keep clear of where f16 ends, or of three of
+// bf16. The products of the first parts are added up apart from those of the others, which are so much smaller that what tensor cores cut
+// off of them does not count. The second part of a weight may be 0 or less, and a value infinite; then the sum of the others is NaN or of
+// the wrong sign, and what the first parts say holds.
 //
-// What is greatest, sums of weights, and sums of weighted values are those of a warp. At the end they are brought to one maximum and added, in a block and then in the
-// cluster, whose blocks each make a part of the results: what others have of that part they store in its shared memory. The order of sums depends on
-// the number of keys alone.
+// Maxima, sums of weights, and sums of weighted values are those of a warp. At the end they are brought to one maximum and added, in a
+// block and then in the cluster, whose blocks each make a part of the results: what others have of that part they store in its shared
+// memory. The order of sums depends on the number of keys alone.
 //
 // Keys behind the last one that a query sees are not read: zeros take their place, and their weights are 0.
 
@@ -31,12 +33,12 @@ const (
 	chunkKeys     = 16
 	// mostHeads is how many query heads a cluster takes at most: they are the columns of a factor, and each has a warp at the end.
 	mostHeads = 8
-	// least stands for the maximum of no scores. It is finite, so that exp of a difference to it is 0.
-	least = "0fFF7FFFFF"
+	// none stands for the maximum of no scores. It is finite, so that exp of a difference to it is 0.
+	none = "0fFF7FFFFF"
 )
 
-// fewestBlocks: there is a block for one in so many multiprocessors at least.
-const fewestBlocks = 4
+// perBlock is how many multiprocessors there are for each block at most. With fewer blocks attention is left to other code.
+const perBlock = 4
 
 // few is how attention of few queries is launched.
 func (a *attention) few(groups [3]uint64, given Given) Fit {
@@ -47,7 +49,7 @@ func (a *attention) few(groups [3]uint64, given Given) Fit {
 	f := Fit{Rows: 1, Group: int(group), Heads: mostHeads, Resident: 1}
 	f.Heads = (f.Group + f.parts() - 1) / f.parts() // as many in each part
 	// With so few blocks the others of a model are over sooner than a cluster has begun: a block for each head is faster (H200, three key heads).
-	if grid, _, _ := a.Launch(groups, f); fewestBlocks*grid[0]*grid[1] < uint64(given.Multiprocessors) {
+	if grid, _, _ := a.Launch(groups, f); perBlock*grid[0]*grid[1] < uint64(given.Multiprocessors) {
 		return Fit{}
 	}
 	// A block of wider heads needs the registers of a whole multiprocessor.
@@ -360,7 +362,7 @@ func (e *decode) settle() {
 // begin finds the queries, and begins sums.
 func (e *decode) begin() {
 	for i := range e.top {
-		e.top[i], e.sum[i] = e.r("mov.b32", least), e.r("mov.b32", "0")
+		e.top[i], e.sum[i] = e.r("mov.b32", none), e.r("mov.b32", "0")
 	}
 	for p := range e.o {
 		for range e.width / 16 {
@@ -572,7 +574,7 @@ func (e *decode) join() {
 	to := e.r("mad.lo.s32", "%s, %d, %s", e.member, 2*e.sumPitch(), e.r("mad.lo.s32", "%s, 4, %s", e.quad, e.ring))
 	var less [2]string
 	for i := range e.top {
-		less[i] = e.r("sub.rn.f32", "%s, %s", e.top[i], e.greatest(tops, e.topsAt()+i*row))
+		less[i] = e.r("sub.rn.f32", "%s, %s", e.top[i], e.maximum(tops, e.topsAt()+i*row))
 	}
 	for i := range e.top {
 		factor := e.Call("exp", less[i])
@@ -648,7 +650,7 @@ func (e *decode) join() {
 		}
 	}
 	at := e.r("mad.lo.s32", "%s, 8, %s", e.r("mad.lo.s32", "%s, %d, %s", e.warp, clusterBlocks, e.rank), e.base)
-	e.Line("st.shared::cluster.v2.b32 \t[%s+%d], {%s, %s}", e.r("mapa.shared::cluster.u32", "%s, %s", at, e.lane), e.totalsAt(), e.greatest(of, e.topsAt()), total)
+	e.Line("st.shared::cluster.v2.b32 \t[%s+%d], {%s, %s}", e.r("mapa.shared::cluster.u32", "%s, %s", at, e.lane), e.totalsAt(), e.maximum(of, e.topsAt()), total)
 	e.Mark(skip)
 }
 
@@ -669,8 +671,8 @@ func (e *decode) whole(first, others string) string {
 	return e.r("fma.rn.f32", "%s, 0f39800000, %s", others, first)
 }
 
-// greatest is the maximum of what warps have.
-func (e *decode) greatest(from string, offset int) string {
+// maximum is that of what warps have.
+func (e *decode) maximum(from string, offset int) string {
 	v := append(e.four(from, offset), e.four(from, offset+16)...)
 	for len(v) > 1 {
 		var pairs []string
