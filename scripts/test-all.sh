@@ -33,7 +33,11 @@ softmetal-checked-cases: ./internal/testing/kernelcases -run ^(TestCheckedKernel
 softmetal-rest: ./backend/softmetal -skip ^TestConformance$/^(kernel|term)$
 metal-emissions: ./backend/metal -run ^(TestWrong|TestOrderEdges|TestWorkload)
 metal-rest: ./backend/metal/... -skip ^(TestWrong|TestOrderEdges|TestWorkload)
-cuda: ./backend/cuda ./backend/internal/... ./internal/testing/fakecuda
+cuda: ./backend/cuda ./backend/internal/... ./internal/testing/fakecuda -skip ^TestFits$
+cuda-fits-a: 0/4 ./backend/cuda -run ^TestFits$
+cuda-fits-b: 1/4 ./backend/cuda -run ^TestFits$
+cuda-fits-c: 2/4 ./backend/cuda -run ^TestFits$
+cuda-fits-d: 3/4 ./backend/cuda -run ^TestFits$
 declarations: ./backend/conformance/... ./internal/testing/testdevice
 infer-a: 0/3 ./internal/infer -run ^TestLibraryProposals$
 infer-b: 1/3 ./internal/infer -run ^TestLibraryProposals$
