@@ -85,8 +85,7 @@ peers)
 	;;
 mix)
 	mkdir -p "$to"
-	if [ -f "$to/gpu.json" ]; then set -- --profile "$to/gpu.json"; else set --; fi
-	python3 testdata/gen/bench_gpu_mix.py "$@" --out "$to/mix.json" | tee "$to/mix.md"
+	python3 testdata/gen/bench_gpu_mix.py --out "$to/mix.json" | tee "$to/mix.md"
 	python3 testdata/gen/bench_gpu_llamacpp.py --type q4_k_m --shapes 8B --ours "$to/mix.json" --out "$to/mix-llamacpp.json" --limit "$(left)" | tee -a "$to/mix.md"
 	;;
 *)

@@ -205,7 +205,7 @@ func (t *topology) fill(l *launches) error {
 		nodes = nodes[:0]
 		for i, x := range l.list {
 			if empty(&x) {
-				x.Grid = l.least(i) // a node needs a grid; it is disabled while the launch has none
+				x.Grid = l.smallest(i) // a node needs a grid; it is disabled while the launch has none
 			}
 			n, err := graph.AddKernel(&x)
 			if err != nil {

@@ -122,8 +122,8 @@ func (l *launches) fitted(n int) error {
 	return nil
 }
 
-// least is the smallest grid of a launch that does something: its blocks may be clusters.
-func (l *launches) least(n int) (out [3]uint32) {
+// smallest is the smallest grid of a launch that does something: its blocks may be clusters.
+func (l *launches) smallest(n int) (out [3]uint32) {
 	grid := [3]uint64{1, 1, 1}
 	if s := &l.steps[n]; s.entry.fit.Fits() {
 		grid, _, _ = s.kernel.matrix.Launch(grid, s.entry.fit)

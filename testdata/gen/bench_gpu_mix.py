@@ -1,10 +1,9 @@
 """Times mlxreplay on a GPU with a model file in llama.cpp's own mix of formats, for the table of its peer.
 
     scripts/gpu-bench.sh build
-    python testdata/gen/bench_gpu_mix.py --out FIGURES.json [--type q4_k_m] [--profile gpu.json] [--device cuda] [--shape 8B] [--rounds 5]
+    python testdata/gen/bench_gpu_mix.py --out FIGURES.json [--type q4_k_m] [--device cuda] [--shape 8B] [--rounds 5]
 
-Writes a model of made-up weights (synthetic_gguf.py), records it with activations of f16, optimizes it (by the profile that gpubench
-has written, if there is one), and measures 64 tokens from some positions on and prompts. FIGURES.json is what
+Writes a model of made-up weights (synthetic_gguf.py), records it with activations of f16, optimizes it, and measures 64 tokens from some positions on and prompts. FIGURES.json is what
 bench_gpu_llamacpp.py --type q4_k_m --ours takes. Needs nothing but Python and out/mlxc and out/mlxreplay.
 """
 
@@ -24,7 +23,6 @@ def main():
     p.add_argument("--type", default="q4_k_m", choices=sorted(synthetic_gguf.FILE_TYPES))
     p.add_argument("--shape", default="8B", choices=sorted(synthetic_gguf.SHAPES))
     p.add_argument("--device", default="cuda")
-    p.add_argument("--profile", help="costs of the device, as gpubench writes them")
     p.add_argument("--programs", default=PROGRAMS, help="folder with mlxc and mlxreplay")
     p.add_argument("--out", help="a file for the figures")
     p.add_argument("--rounds", type=int, default=5)
@@ -42,8 +40,7 @@ def main():
 
         synthetic_gguf.write(o.shape, os.path.join(where, "model.gguf"), o.type, o.tiny)
         run("mlxc", "record", "model.gguf", "--type", "f16", "--context", str(context), "--prefill", str(max(prompts)), "--external", "-o", "recorded.mlxg")
-        how = ["--profile", os.path.abspath(o.profile)] if o.profile else []
-        run("mlxc", "optimize", "recorded.mlxg", *how, "-o", "model.mlxg")
+        run("mlxc", "optimize", "recorded.mlxg", "-o", "model.mlxg")
         print(f"\n| mlxreplay, {o.shape}, {o.type}, f16 | tokens/s | µs a token |\n|---|---|---|")
 
         def row(title, speeds, n, **values):

@@ -490,22 +490,12 @@ func (e *vectorEmitter) putQuarter(part string, order []string) {
 	}
 }
 
-// q80: a lane has blocks 2·m and 2·m + 1, 68 bytes that begin at a multiple of 4: the codes of the first lie between words.
+// q80: a lane has blocks 2·m and 2·m + 1, 68 bytes.
 func (e *vectorEmitter) q80() multiplication {
 	rows := e.r("mad.lo.s32", "%s, 68, %s", e.member, e.rowAt(e.quad))
 	return e.multiplied(func() {
 		at := e.r("add.s32", "%s, %s", e.useSlot, rows)
-		var words [2][2][]string // of a row, of a block
-		var scale [2][2]string
-		for r := range 2 {
-			w := e.single32(at, r*e.blocks.eighth(), 17)
-			scale[r][0], _ = e.halvesOf(w[0])
-			_, scale[r][1] = e.halvesOf(w[8])
-			for i := range 8 {
-				words[r][0] = append(words[r][0], e.r("prmt.b32", "%s, %s, 0x5432", w[i], w[i+1]))
-			}
-			words[r][1] = w[9:]
-		}
+		words, scale := e.twoBlocks(at, 8)
 		c := e.chains(4)
 		for n := range 8 {
 			for g := range 2 {
@@ -537,31 +527,31 @@ func (e *vectorEmitter) signed(word string) string {
 	return e.r("sub.rn.bf16x2", "%s, %s", e.fraction(word, 0x007F007F, magic), e.fraction(word, 0x00800080, magic))
 }
 
-// single32 loads words one by one, which need not lie at multiples of more.
-func (e *vectorEmitter) single32(from string, offset, n int) (out []string) {
-	for i := range n {
-		out = append(out, e.r("ld.shared.b32", "[%s+%d]", from, offset+4*i))
+// twoBlocks loads two blocks side by side of each of the lane's rows: n words of codes, and a scale, of a row and of a block. They begin at a multiple of 4
+// bytes and no more, and a scale stands before the codes of each, so that the first block's lie between words.
+func (e *vectorEmitter) twoBlocks(from string, n int) (words [2][2][]string, scale [2][2]string) {
+	for r := range 2 {
+		var w []string
+		for i := range 2*n + 1 {
+			w = append(w, e.r("ld.shared.b32", "[%s+%d]", from, r*e.blocks.eighth()+4*i))
+		}
+		scale[r][0], _ = e.halvesOf(w[0])
+		_, scale[r][1] = e.halvesOf(w[n])
+		for i := range n {
+			words[r][0] = append(words[r][0], e.r("prmt.b32", "%s, %s, 0x5432", w[i], w[i+1]))
+		}
+		words[r][1] = w[n+1:]
 	}
-	return out
+	return words, scale
 }
 
-// q40: a lane has blocks 2·m and 2·m + 1, 36 bytes that begin at a multiple of 4: the codes of the first lie between words. In f16 the codes of upper halves of
-// bytes are taken sixteenfold, and have sums of their own.
+// q40: a lane has blocks 2·m and 2·m + 1, 36 bytes. In f16 the codes of upper halves of bytes are taken sixteenfold, and have sums of
+// their own.
 func (e *vectorEmitter) q40() multiplication {
 	rows := e.r("mad.lo.s32", "%s, 36, %s", e.member, e.rowAt(e.quad))
 	return e.multiplied(func() {
 		at := e.r("add.s32", "%s, %s", e.useSlot, rows)
-		var words [2][2][]string // of a row, of a block
-		var scale [2][2]string
-		for r := range 2 {
-			w := e.single32(at, r*e.blocks.eighth(), 9)
-			scale[r][0], _ = e.halvesOf(w[0])
-			_, scale[r][1] = e.halvesOf(w[4])
-			for i := range 4 {
-				words[r][0] = append(words[r][0], e.r("prmt.b32", "%s, %s, 0x5432", w[i], w[i+1]))
-			}
-			words[r][1] = w[5:]
-		}
+		words, scale := e.twoBlocks(at, 4)
 		c := e.chains(4)
 		for n := range 4 {
 			for g := range 2 {

@@ -239,7 +239,8 @@ func (e *decode) places() (outside string) {
 	return outside
 }
 
-// ask has the cache ask for the warp's first chunks, a lane for 128 bytes at a time. What launches before write of them they write there.
+// ask has the warp's first chunks brought to the L2 cache, a lane 128 bytes at a time, before the wait. Launches that still run write their keys through
+// the same cache, so that nothing out of date is read later.
 func (e *decode) ask(outside string) {
 	lines := 1 << bits.Len(uint((2*e.width-1)/128)) // of a row
 	rows := min(32/lines, chunkKeys)

@@ -249,7 +249,7 @@ type vectorEmitter struct {
 	acc          [2]string // sums of rows quad and quad + 8
 }
 
-// vectorTile is what a tile has to do with.
+// vectorTile says which rows a tile has, and which results are made of them.
 type vectorTile struct {
 	matrix    [2]operand // of its first eight rows, and of the others
 	n0, count string     // its first result, and how many its matrix has; where two rows make one, or a pair, these are counted
@@ -352,7 +352,7 @@ func (e *vectorEmitter) placeCodes() {
 	e.scaleFrom = e.New("rd")
 }
 
-// of finds what a tile has to do with.
+// of returns the rows and results of the tile whose number a register has.
 func (e *vectorEmitter) of(number string) (t vectorTile) {
 	of := func(side string) operand {
 		return operand{e.args["w"+side], e.args["scales"+side], e.args["biases"+side]}
@@ -385,8 +385,8 @@ func (e *vectorEmitter) of(number string) (t vectorTile) {
 	return t
 }
 
-// row is the row of its matrix that a row of the tile is, of its first or second half. Of a rotation it is the last one behind the last one, whose
-// results nobody stores.
+// row returns which row of its matrix a row of the tile is, in the tile's first or second half. A rotation's last tile may have rows behind the end of
+// the matrix: they are taken for its last row, and their results are not stored.
 func (e *vectorEmitter) row(t *vectorTile, at string, half int) string {
 	if e.form == add || e.form == store {
 		return e.r("add.s32", "%s, %s", t.n0, at)
@@ -659,7 +659,8 @@ func (e *vectorEmitter) tiles() {
 	to := e.r("mad.lo.s32", "%s, %d, %s", e.warp, 4*tileRows, e.r("mad.lo.s32", "%s, 4, %s", e.quad, parts))
 	e.Line("@%s st.shared.b32 \t[%s], %s", first, to, e.acc[0])
 	e.Line("@%s st.shared.b32 \t[%s+32], %s", first, to, e.acc[1])
-	e.Line("bar.sync \t0") // what was read of the other tile's sums was read before
+	// Behind this barrier all have read the sums of the tile before, whose place the next tile's take.
+	e.Line("bar.sync \t0")
 	next := e.Label()
 	e.Line("@!%s bra \t%s", own, next)
 	e.finish(number, parts, residual)
@@ -667,7 +668,7 @@ func (e *vectorEmitter) tiles() {
 	e.Line("add.s32 \t%s, %s, %d", number, number, f.Blocks)
 	e.Line("add.s32 \t%s, %s, 1", turn, turn)
 	e.Line("and.b32 \t%s, %s, %d", turn, turn, vectorWarps-1)
-	// The other tile's sums.
+	// The sums of the next tile lie in the other of two places.
 	e.Line("sub.s32 \t%s, %s, %s", parts, e.r("add.s32", "%s, %d", e.r("shl.b32", "%s, 1", e.base), 2*e.parts(f)+partBytes), parts)
 	e.Line("bra \t%s", loop)
 	e.Mark(end)

@@ -40,7 +40,7 @@ func (f moduleFlags) rounds(env *cli.Env, d backend.Device, module *ir.Module, o
 }
 
 func (f moduleFlags) promptOf(m *textgen.Model, r rounds) ([]int32, error) {
-	if r.depth+r.tokens >= m.Context() || r.prompt > m.Context() {
+	if n := m.Context(); r.tokens >= n || r.depth >= n-r.tokens || r.prompt > n {
 		behind := ""
 		if r.depth > 0 {
 			behind = fmt.Sprintf(" behind --depth %d", r.depth)
