@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -238,6 +239,9 @@ func TestRepeated(t *testing.T) {
 	require.InDelta(t, others*(2*k+k)*4, w.Repeated.Bytes, 1e-6, "x for the sum of squares, x and weights for the product")
 	require.Greater(t, w.Repeated.Operations, others*k*(2+2))
 	require.Less(t, w.Repeated.Operations, others*k*(2+5))
+	filling := m
+	filling.Filling = regexp.MustCompile("^" + g.Kernels[fused.Kernel].Function + "$")
+	require.InDelta(t, float64(m.Cores-1)*(2*k+k)*4, filling.For(g).Work(fused).Repeated.Bytes, 1e-6, "one block a core repeats the norm")
 	with, err := cost.Chip("m3-max")
 	require.NoError(t, err)
 	own := func(m cost.Model) float64 {

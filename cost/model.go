@@ -1,6 +1,8 @@
 package cost
 
 import (
+	"regexp"
+
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -21,6 +23,9 @@ type Model struct {
 	Encode           Seconds // the host's time for one command
 	Latency          Seconds // of a kernel without figures of its own: its time beyond launch and work
 	Kernels          map[string]Kernel
+	// Filling are the names of kernels whose blocks take the work of one threadgroup after another, one block a core: no more than these repeat anything.
+	// nil: there are none.
+	Filling *regexp.Regexp
 
 	// The fields below are found by `mlxreplay doctor` and do not change modelled times.
 	Device string // the GPU that the profile was measured on

@@ -47,7 +47,9 @@ func (e *Estimator) operations(in *decl.Instance) (once float64, again Repeated)
 			continue
 		}
 		if groups == 0 {
-			groups = e.groups(in.Dispatch)
+			if groups = e.groups(in.Dispatch); e.Filling != nil && e.Filling.MatchString(in.Decl.Name) {
+				groups = min(groups, float64(e.Cores))
+			}
 		}
 		if shared := min(need/n, 1) * groups; shared > 1 {
 			again.Operations += (shared - 1) * n * operations

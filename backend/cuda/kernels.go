@@ -44,6 +44,7 @@ type form struct {
 	moving, values, waits bool
 	mma                   nvptx.MMA
 	fit                   ptxmatrix.Fit // of kernel.matrix, if not zero
+	shares                bool          // launches before and behind are to share multiprocessors with its blocks
 }
 
 // entry is a kernel compiled in one form, perhaps specialised for known parameters.
@@ -205,6 +206,11 @@ func (d *Device) load(ctx context.Context, x *kernel, e *entry) error {
 		}
 		if e.threads, err = e.function.Attribute(driver.FunctionMaxThreads); err != nil {
 			return err
+		}
+		if e.shares { // multiprocessors that change how much memory is shared are idle in between
+			if err := e.function.SetAttribute(driver.FunctionCarveout, 100); err != nil {
+				return err
+			}
 		}
 		if most := d.limits.optin - e.static; most > 0 {
 			return e.function.SetAttribute(driver.FunctionDynamicShared, most)

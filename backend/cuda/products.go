@@ -31,6 +31,31 @@ func (c *code) fitted(s *step) ptxmatrix.Fit {
 	})
 }
 
+// fits finds how package ptxmatrix launches steps.
+func (c *code) fits() {
+	for n := range c.steps {
+		s := &c.steps[n]
+		s.fit = c.fitted(s)
+		c.shares = c.shares || s.fit.Fits()
+	}
+	c.rooms()
+}
+
+// rooms says how much memory even launches ask for: every second one of a row of them as much as [ptxmatrix.Roomy] says. The first one does too, since nobody
+// knows where launches that are not even have left room; launches with other code, which take little, do not count.
+func (c *code) rooms() {
+	roomy := false
+	for n := range c.steps {
+		s := &c.steps[n]
+		if !s.fit.Fits() {
+			continue
+		}
+		if roomy = s.fit.Even() && !roomy; roomy {
+			s.room = ptxmatrix.Roomy
+		}
+	}
+}
+
 // constant is the value of a constant argument of four bytes, if it is the same in each replay.
 func (c *code) constant(s *step, name string) (int64, bool) {
 	for i := range s.kernel.kernel.Args {
@@ -118,7 +143,7 @@ func (l *launches) fitted(n int) error {
 		}
 		out.Grid[i] = uint32(grid[i])
 	}
-	out.Block, out.Shared = threads, shared
+	out.Block, out.Shared = threads, max(shared, s.room)
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/mlxc/mlxc/backend/internal/plan"
+	"github.com/mlxc/mlxc/backend/internal/ptxmatrix"
 	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/ir"
 )
@@ -31,6 +32,7 @@ type code struct {
 	unwritten       []bool
 	mma             nvptx.MMA // what tensor cores may multiply
 	multiprocessors int
+	shares          bool    // launches are to share multiprocessors: entries ask for all of the memory that these can share
 	sometimes       []int32 // steps that some replays leave out
 	marks           []mark  // if a tool takes ranges
 	// arcs are the edges of a replay's CUDA graph, whose nodes are the steps, and then so many joins.
@@ -60,12 +62,14 @@ type step struct {
 	whole  bool // nvptx.WholeThreadgroups
 	mma    nvptx.MMA
 	entry  *entry
+	fit    ptxmatrix.Fit // how package ptxmatrix launches it; zero if it does not
+	room   uint32        // bytes of shared memory that it asks for at least
 	grid
 }
 
 // form returns the form of a step's entry.
 func (c *code) form(s *step) form {
-	return form{s.additions > 0, s.values, c.programmatic, s.mma, c.fitted(s)}
+	return form{s.additions > 0, s.values, c.programmatic, s.mma, s.fit, c.shares}
 }
 
 // count is how many parameters the step's entry has.
@@ -117,6 +121,7 @@ func (c *code) arrange(g *ir.Graph, most [3]int) {
 	if g != nil {
 		c.rule(g, most)
 	}
+	c.fits()
 	for n := range c.steps {
 		s := &c.steps[n]
 		s.whole = c.filled(s)

@@ -102,6 +102,7 @@ const (
 	FunctionMaxThreads    FunctionAttribute = 0
 	FunctionSharedBytes   FunctionAttribute = 1
 	FunctionDynamicShared FunctionAttribute = 8 // maximum that a launch may ask for, in bytes
+	FunctionCarveout      FunctionAttribute = 9 // how much of a multiprocessor's first-level cache is to be shared memory, in percent
 )
 
 // Attribute returns an attribute of the function (cuFuncGetAttribute).

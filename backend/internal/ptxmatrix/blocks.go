@@ -24,13 +24,14 @@ type blocks struct {
 	pitch, fifth, size int
 	even               bool // chunks of a row begin at even places only; else at multiples of 16
 	sums               bool // there are biases, which multiply sums of 32 elements of x
+	large              bool // a byte takes many instructions, or there are many bytes
 	multiply           func(e *vectorEmitter) multiplication
 }
 
 var formats = map[string]*blocks{
 	"q4_K": {bytes: 144, pitch: 144, fifth: 4 * 144, size: 16 * 144, sums: true, multiply: (*vectorEmitter).q4K},
-	"q6_K": {bytes: 210, pitch: 224, fifth: 8*224 + 16, size: 16*224 + 16, even: true, multiply: (*vectorEmitter).q6K},
-	"q8_0": {bytes: 272, pitch: 272, fifth: 4 * 272, size: 16 * 272, multiply: (*vectorEmitter).q80},
+	"q6_K": {bytes: 210, pitch: 224, fifth: 8*224 + 16, size: 16*224 + 16, even: true, large: true, multiply: (*vectorEmitter).q6K},
+	"q8_0": {bytes: 272, pitch: 272, fifth: 4 * 272, size: 16 * 272, large: true, multiply: (*vectorEmitter).q80},
 	"q4_0": {bytes: 144, pitch: 144, fifth: 4 * 144, size: 16 * 144, multiply: (*vectorEmitter).q40},
 }
 
@@ -159,34 +160,28 @@ func (e *vectorEmitter) bringBlocks() {
 	}
 	e.Mark(skip)
 	for _, from := range e.from {
-		e.Line("add.s64 \t%s, %s, %d", from, from, vectorWarps*b.bytes)
+		e.Line("add.s64 \t%s, %s, %d", from, from, e.fit.Warps*b.bytes)
 	}
 	if e.fromEnd != "" {
 		e.Line("@%s cp.async.cg.shared.global.L2::128B \t[%s], [%s], 16", e.hasEnd, e.r("add.s32", "%s, %s", e.bringSlot, e.toEnd), e.fromEnd)
-		e.Line("add.s64 \t%s, %s, %d", e.fromEnd, e.fromEnd, vectorWarps*b.bytes)
+		e.Line("add.s64 \t%s, %s, %d", e.fromEnd, e.fromEnd, e.fit.Warps*b.bytes)
 	}
 }
 
-// putBlocks stores a part of 32 elements as lanes multiply it: of four elements, which lie in the bytes of a word of codes or in the
+// putBlocks stores a piece as lanes multiply it: of four elements, which lie in the bytes of a word of codes or in the
 // halves of these, the first with the third, and the second with the fourth.
-func (e *vectorEmitter) putBlocks(part string, words []string) {
+func (e *vectorEmitter) putBlocks(number string, words []string) {
 	var order []string
 	for i := 0; i < len(words); i += 2 {
 		for _, halves := range []string{"0x5410", "0x7632"} {
 			order = append(order, e.r("prmt.b32", "%s, %s, %s", words[i], words[i+1], halves))
 		}
 	}
-	to := e.r("mad.lo.s32", "%s, 64, %s", part, e.base)
-	if !e.blocks.even {
-		for i := 0; i < len(order); i += 4 {
-			e.Line("st.shared.v4.b32 \t[%s+%d], {%s}", to, 4*i, strings.Join(order[i:i+4], ", "))
-		}
-	} else {
-		e.putQuarter(part, order)
+	if e.blocks.even {
+		e.putQuarter(number, order)
+		return
 	}
-	if e.blocks.sums {
-		e.putSum(part, words)
-	}
+	e.Line("st.shared.v4.b32 \t[%s], {%s}", e.r("mad.lo.s32", "%s, 16, %s", number, e.base), strings.Join(order, ", "))
 }
 
 // multiplied brings the lane's elements of x of a chunk to registers, 32 of its column if that is one of its own groups, else zeros; chunkOf multiplies
@@ -214,7 +209,7 @@ func (e *vectorEmitter) multiplied(chunkOf func()) multiplication {
 			chunkOf()
 			e.Line("add.s32 \t%s, %s, %s", xAt, xAt, step)
 			if sums != "" {
-				e.Line("add.s32 \t%s, %s, %d", sumsAt, sumsAt, vectorWarps*chunk/8)
+				e.Line("add.s32 \t%s, %s, %d", sumsAt, sumsAt, e.fit.Warps*chunk/8)
 			}
 		},
 	}
@@ -469,24 +464,24 @@ func (e *vectorEmitter) sixBits(low, high string, odd, quarter int) string {
 	return e.less(e.fraction(top, 0x00300030, v), less)
 }
 
-// putQuarter stores the elements of a quarter of half a block of q6_K: 16 for each of two lanes, four at a time in the order in which these
-// read words.
-func (e *vectorEmitter) putQuarter(part string, order []string) {
+// putQuarter stores a piece of a quarter of half a block of q6_K, of which each of two lanes has 16 elements, four at a time in the order in which it
+// reads words.
+func (e *vectorEmitter) putQuarter(number string, order []string) {
+	part, piece := e.r("shr.u32", "%s, 2", number), e.r("and.b32", "%s, 3", number)
 	half := e.r("and.b32", "%s, 1", e.r("shr.u32", "%s, 2", part))
-	quarter := e.r("and.b32", "%s, 3", part)
+	quarter, side := e.r("and.b32", "%s, 3", part), e.r("shr.u32", "%s, 1", piece)
 	// The lane of the right factor is 2·m + quarter%2, and quarters 2 and 3 lie behind quarters 0 and 1.
 	to := e.r("mad.lo.s32", "%s, %d, %s", e.r("shr.u32", "%s, 3", part), 2*chunk, e.base)
 	to = e.r("mad.lo.s32", "%s, 256, %s", half, to)
 	to = e.r("mad.lo.s32", "%s, 64, %s", e.r("and.b32", "%s, 1", quarter), to)
 	to = e.r("mad.lo.s32", "%s, 32, %s", e.r("shr.u32", "%s, 1", quarter), to)
-	for side := range 2 {
-		m := e.r("mad.lo.s32", "%s, 2, %d", half, side)
-		for t := range 4 {
-			// Words n of the lane are its (n − m)th.
-			place := e.r("and.b32", "%s, 3", e.r("sub.s32", "%d, %s", t, m))
-			at := e.r("mad.lo.s32", "%s, 8, %s", place, to)
-			e.Line("st.shared.v2.b32 \t[%s+%d], {%s, %s}", at, 128*side, order[8*side+2*t], order[8*side+2*t+1])
-		}
+	to = e.r("mad.lo.s32", "%s, 128, %s", side, to)
+	m := e.r("mad.lo.s32", "%s, 2, %s", half, side)
+	first := e.r("mad.lo.s32", "%s, 2, 0", e.r("and.b32", "%s, 1", piece)) // of its two words
+	for t := range 2 {
+		// Word n of the lane is its (n − m)th.
+		place := e.r("and.b32", "%s, 3", e.r("sub.s32", "%s, %s", e.r("add.s32", "%s, %d", first, t), m))
+		e.Line("st.shared.v2.b32 \t[%s], {%s, %s}", e.r("mad.lo.s32", "%s, 8, %s", place, to), order[2*t], order[2*t+1])
 	}
 }
 

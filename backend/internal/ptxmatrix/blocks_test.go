@@ -205,14 +205,14 @@ func TestBlockWaits(t *testing.T) {
 	sample.Seldom(t)
 	anySize(t)
 	type product struct {
-		format         string
-		k, n           int
-		resident, most int // blocks of a multiprocessor, tiles of a block
+		format      string
+		k, n        int
+		teams, most int // of a block; tiles of a team
 	}
 	for _, x := range sample.Of(t, "waits of products of blocks", []product{
-		{"q6_K", 4096, 80, 2, 3},
-		{"q4_K", 4096, 67, 2, 3},
-		{"silu_mul_q4_K", 4096, 35, 2, 3},
+		{"q6_K", 4096, 80, 1, 3},
+		{"q4_K", 4096, 115, 3, 3},
+		{"silu_mul_q4_K", 4096, 51, 3, 3},
 	}, 1) {
 		format, silu := strings.CutPrefix(x.format, "silu_mul_")
 		weights := []string{"w"}
@@ -226,8 +226,8 @@ func TestBlockWaits(t *testing.T) {
 		given := ptxmatrix.Given{Aligned: true, Multiprocessors: 1, Constant: func(n string) (int64, bool) { v, ok := constants[n]; return v, ok },
 			Still: func(n string) bool { return still || n != weights[len(weights)-1] }}
 		f := p.Fit(groups, given)
-		require.Equal(t, x.resident, f.Resident)
-		require.Equal(t, x.most, (f.Tiles+f.Blocks-1)/f.Blocks, "tiles of a block use memory of others before")
+		require.Equal(t, x.teams, f.Teams)
+		require.Equal(t, x.most, (f.Tiles+f.Blocks*f.Teams-1)/(f.Blocks*f.Teams), "tiles of a team use memory of others before")
 		still = false
 		require.False(t, p.Fit(groups, given).Fits(), "weights that move are not asked for early")
 		lines := strings.SplitAfter(string(p.Emit(nvptx.Launch{Values: true, Programmatic: true}, f)), "\n")
@@ -239,8 +239,7 @@ func TestBlockWaits(t *testing.T) {
 		}
 		var waits []int
 		for i, l := range lines {
-			switch strings.TrimSuffix(strings.Fields(l + " -")[0], ";") {
-			case "cp.async.wait_group", "bar.sync", "bar.warp.sync":
+			if orders(l) {
 				waits = append(waits, i)
 			}
 		}
@@ -262,7 +261,7 @@ func TestBlockWaits(t *testing.T) {
 			return program.Run(m, ptxrun.Launch{Params: params, Grid: [3]uint32{1, uint32(f.Blocks), 1}, Block: threads, Shared: int(shared)})
 		}
 		require.NoError(t, run(strings.Join(lines, "")))
-		require.Len(t, waits, 4)
+		require.Len(t, waits, 3+x.teams)
 		for _, i := range waits {
 			text := slices.Clone(lines)
 			text[i] = ""

@@ -46,15 +46,11 @@ func (a *attention) few(groups [3]uint64, given Given) Fit {
 	if !known || group < 1 {
 		return Fit{}
 	}
-	f := Fit{Rows: 1, Group: int(group), Heads: mostHeads, Resident: 1}
+	f := Fit{Rows: 1, Group: int(group), Heads: mostHeads}
 	f.Heads = (f.Group + f.parts() - 1) / f.parts() // as many in each part
 	// With so few blocks the others of a model are over sooner than a cluster has begun: a block for each head is faster (H200, three key heads).
 	if grid, _, _ := a.Launch(groups, f); perBlock*grid[0]*grid[1] < uint64(given.Multiprocessors) {
 		return Fit{}
-	}
-	// A block of wider heads needs the registers of a whole multiprocessor.
-	if grid, _, _ := a.Launch(groups, f); a.width <= widest && grid[0]*grid[1] > uint64(given.Multiprocessors) {
-		f.Resident = 2
 	}
 	return f
 }
@@ -111,21 +107,30 @@ func (a *attention) pitch() int { return 2*a.width + 16 }
 // slot is how many bytes the keys or the values of a chunk take.
 func (a *attention) slot() int { return chunkKeys * a.pitch() }
 
-// slots is how many a warp has: one that is used, and some on the way, so that 96 KB or more of each multiprocessor are.
-func (a *attention) slots(f Fit) int {
-	warp := 96 << 10 / (f.Resident * decodeWarps)
+// resident is how many blocks share a multiprocessor, of one launch or of two: of wider heads one needs all of its registers.
+func (a *attention) resident() int {
+	if a.width <= widest {
+		return 2
+	}
+	return 1
+}
+
+// slots is how many a warp has: one that is used, and some on the way, so that 96 KB or more of each multiprocessor are where it has as many blocks as
+// there is room for.
+func (a *attention) slots() int {
+	warp := 96 << 10 / (a.resident() * decodeWarps)
 	return 1 + (warp-1)/(chunkKeys*2*a.width) + 1
 }
 
 // ringBytes are those of a warp's slots.
-func (a *attention) ringBytes(f Fit) int { return a.slots(f) * a.slot() }
+func (a *attention) ringBytes() int { return a.slots() * a.slot() }
 
 // sumPitch is how many bytes of shared memory a warp's sums of weighted values of a head take: those of two heads lie eight banks apart.
 func (a *attention) sumPitch() int { return 4 * (a.width + 4) }
 
 // Memory of a block: the warps' slots, which later become what the warp has of results; for each head the maximum of each
 // warp; likewise sums of weights; of each block of the cluster its maximum and sum; and its sums of values, of the block's part of each head.
-func (e *decode) topsAt() int     { return decodeWarps * e.ringBytes(e.fit) }
+func (e *decode) topsAt() int     { return decodeWarps * e.ringBytes() }
 func (e *decode) sumsAt() int     { return e.topsAt() + mostHeads*decodeWarps*4 }
 func (e *decode) totalsAt() int   { return e.sumsAt() + mostHeads*decodeWarps*4 }
 func (e *decode) receivedAt() int { return e.totalsAt() + mostHeads*clusterBlocks*8 }
@@ -138,10 +143,7 @@ func (a *attention) part() int { return a.width / clusterBlocks }
 
 // emitFew writes the entry.
 func (a *attention) emitFew(launch nvptx.Launch, f Fit) []byte {
-	e := &decode{attention: a, entry: entry{kernel: a.source, launch: launch, typ: a.elem, cluster: clusterBlocks, resident: 1}, fit: f}
-	if a.width <= widest {
-		e.resident = 2 // whether or not memory has room for two: what is launched next may begin early
-	}
+	e := &decode{attention: a, entry: entry{kernel: a.source, launch: launch, typ: a.elem, cluster: clusterBlocks, resident: a.resident()}, fit: f}
 	// Where the keys lie can be said before the launches before have ended, unless it stands in memory.
 	early := launch.Programmatic && launch.Values
 	if !early {
@@ -201,7 +203,7 @@ func (e *decode) places() (outside string) {
 		e.visible = e.r("add.s32", "%s, %s", e.r("sub.s32", "%s, %s", e.visible, e.r("add.s32", "%s, -1", rows)), e.query)
 	}
 	e.base = e.r("mov.u32", "mlxc_shared")
-	e.ring = e.r("mad.lo.s32", "%s, %d, %s", e.warp, e.ringBytes(f), e.base)
+	e.ring = e.r("mad.lo.s32", "%s, %d, %s", e.warp, e.ringBytes(), e.base)
 
 	e.place = e.r("mad.lo.s32", "%s, %d, %s", e.warp, clusterBlocks, e.rank)
 	e.all = e.r("shr.u32", "%s, %d", e.r("add.s32", "%s, %d", e.visible, chunkKeys-1), bits.Len(chunkKeys-1))
@@ -235,7 +237,7 @@ func (e *decode) places() (outside string) {
 	e.single = e.Make("p", "setp.ne.b64", "%s, 0", e.Make("rd", "and.b64", "%s, 15", low))
 	e.slotBring = e.r("mad.lo.s32", "%s, %d, %s", e.row, e.pitch(), e.r("mad.lo.s32", "%s, 16, %s", e.unit, e.ring))
 	e.slotUse = e.r("mov.b32", "%s", e.ring)
-	e.end = e.r("add.s32", "%s, %d", e.ring, e.ringBytes(f))
+	e.end = e.r("add.s32", "%s, %d", e.ring, e.ringBytes())
 	return outside
 }
 
@@ -265,12 +267,12 @@ func (e *decode) ask(outside string) {
 }
 
 // ahead is how many chunks are asked for before the first one is used, the values of the last one maybe not yet.
-func (e *decode) ahead() int { return e.slots(e.fit) / 2 }
+func (e *decode) ahead() int { return e.slots() / 2 }
 
 // next moves a slot of the warp on.
 func (e *decode) next(slot, end string) {
 	e.Line("add.s32 \t%s, %s, %d", slot, slot, e.slot())
-	e.Line("@%s sub.s32 \t%s, %s, %d", e.Make("p", "setp.ge.u32", "%s, %s", slot, end), slot, slot, e.ringBytes(e.fit))
+	e.Line("@%s sub.s32 \t%s, %s, %d", e.Make("p", "setp.ge.u32", "%s, %s", slot, end), slot, slot, e.ringBytes())
 }
 
 // rows are some that a warp copies to shared memory, with zeros in the place of those that are not seen.
@@ -356,7 +358,7 @@ func (e *decode) bring(i int) {
 
 // settle waits for the slot that is used next. From then on the one before it is free.
 func (e *decode) settle() {
-	e.Line("cp.async.wait_group \t%d", e.slots(e.fit)-2)
+	e.Line("cp.async.wait_group \t%d", e.slots()-2)
 	e.Line("bar.warp.sync \t-1")
 }
 
@@ -373,7 +375,7 @@ func (e *decode) begin() {
 	e.turn = e.r("mov.b32", "0")
 	from := e.at("queries", e.first)
 	e.queries = rows{
-		count: mostHeads, to: e.slotBring, offset: (e.slots(e.fit) - 1) * e.slot(),
+		count: mostHeads, to: e.slotBring, offset: (e.slots() - 1) * e.slot(),
 		from:   e.plus(from, e.r("mad.lo.s32", "%s, %d, %s", e.row, 2*e.width, e.r("shl.b32", "%s, 4", e.unit))),
 		step:   e.Make("rd", "mov.b64", "%d", 2*e.width*e.copyRows()),
 		seen:   e.r("sub.s32", "%s, %s", e.r("add.s32", "%s, 1", e.last), e.r("add.s32", "%s, %s", e.first, e.row)),
@@ -394,7 +396,7 @@ func (e *decode) chunks() {
 	keys := e.r("mad.lo.s32", "%s, 16, %s", high, e.r("mad.lo.s32", "%s, %d, %s", low, 8*e.pitch(), row))
 	values := e.r("mad.lo.s32", "%s, 16, %s", low, e.r("mad.lo.s32", "%s, %d, %s", high, 8*e.pitch(), row))
 
-	even := e.slots(e.fit)%2 ^ 1
+	even := e.slots()%2 ^ 1
 	if even != 0 {
 		e.Line("bra \t$L_values")
 	}
@@ -404,7 +406,7 @@ func (e *decode) chunks() {
 	e.q = make([][2]string, e.width/16)
 	from := e.r("add.s32", "%s, %s", e.ring, e.r("mad.lo.s32", "%s, 16, %s", g, row))
 	for s := 0; s < len(e.q); s += 2 {
-		m := e.matrices("", from, (e.slots(e.fit)-1)*e.slot()+32*s)
+		m := e.matrices("", from, (e.slots()-1)*e.slot()+32*s)
 		e.q[s], e.q[s+1] = [2]string(m[:2]), [2]string(m[2:])
 	}
 	e.Line("bar.warp.sync \t-1")
@@ -620,7 +622,7 @@ func (e *decode) join() {
 		var sums [2]string
 		for w := range decodeWarps {
 			two := [2]string{e.r("mov.b32", "0"), e.r("mov.b32", "0")}
-			e.Line("@%s ld.shared.v2.b32 \t{%s}, [%s+%d]", works[w], list(two[:]), from, w*e.ringBytes(e.fit))
+			e.Line("@%s ld.shared.v2.b32 \t{%s}, [%s+%d]", works[w], list(two[:]), from, w*e.ringBytes())
 			for i := range sums {
 				if w == 0 {
 					sums[i] = two[i]

@@ -43,7 +43,7 @@ func (e *entry) arguments() {
 	e.read(func(string) bool { return true }, e.launch.Moving)
 }
 
-// read reads some arguments. Of those that may move, the table says where they are, which must not be read before the wait.
+// read reads some arguments. Where they may move, the table says how far.
 func (e *entry) read(some func(name string) bool, moving bool) {
 	params := e.list()
 	if moving && e.table == "" {

@@ -120,12 +120,12 @@ type Fit struct {
 	Long    bool // the inner index may have more than one phase
 	Chunk   int  // bytes of scales that are read at a time, if Aligned
 	// Of a product with vectors: the length of a vector, how many results it has if all are alike, else the heads that it makes, tiles of rows, the
-	// blocks that share them, and how many of these run on a multiprocessor at a time.
-	Inner, Outer            int
-	Projections             Projections
-	Tiles, Blocks, Resident int
-	// Of attention of few queries: the query heads that a cluster has, and those that share a key head; and Resident, for how many blocks of a multiprocessor
-	// there is memory.
+	// blocks that share them, the teams of a block, each of which takes a tile after the other, the warps of a team, how many blocks have room
+	// on a multiprocessor, and of how many launches these are.
+	Inner, Outer                                    int
+	Projections                                     Projections
+	Tiles, Blocks, Teams, Warps, Resident, Launches int
+	// Of attention of few queries: the query heads that a cluster has, and those that share a key head.
 	Heads, Group int
 }
 

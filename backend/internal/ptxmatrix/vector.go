@@ -1,7 +1,7 @@
 package ptxmatrix
 
 import (
-	"math/bits"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -63,14 +63,12 @@ const (
 	chunk      = 256
 	tileRows   = 16
 	codesChunk = tileRows * chunk / 2
-	// vectorWarps share the inner index of a tile of tileRows rows.
-	vectorWarps = 8
 	// mostSlots is how many chunks of a warp at most lie in shared memory, or are on their way.
 	mostSlots = 3
 	// longest is the inner index up to which there is room for x in shared memory.
 	longest = 32768
-	// longestNorm is the same for a vector that is normalized, of which each thread keeps 32 elements.
-	longestNorm = 32 * 32 * vectorWarps
+	// mostPieces is how many pieces of a vector a thread keeps that normalizes it.
+	mostPieces = 4
 )
 
 // Fewest is the size of a matrix from which on products with vectors are faster here than by clang's code (H200). Tests of a device
@@ -109,22 +107,70 @@ func (v *vector) Fit(groups [3]uint64, given Given) Fit {
 		}
 	}
 	k := int64(f.Inner)
-	if !known || !given.Aligned || k%chunk != 0 || k > longest || v.norm && k > longestNorm || int64(rows) > 1<<30 || k*int64(rows) < Fewest || f.Outer > 0 && f.Outer < v.tall() || v.blocks != nil && !v.blocksFit(f) {
+	if !known || !given.Aligned || k%chunk != 0 || k > longest || int64(rows) > 1<<30 || k*int64(rows) < Fewest || f.Outer > 0 && f.Outer < v.tall() || v.blocks != nil && !v.blocksFit(f) {
 		return Fit{}
 	}
-	// Blocks fill the multiprocessors, two each, and take one tile after the other: where a block has ended, one of the next launch brings
-	// its first chunks while others are at work. With room for a third one some multiprocessors would get three blocks, and others one. Three on
-	// each are slower even where they share the tiles better (H200).
-	f.Resident = 2
-	if v.slots(Fit{Inner: f.Inner, Resident: 2}) < 2 {
-		f.Resident = 1
+	m := max(1, given.Multiprocessors)
+	if !v.crew(&f, m) {
+		return Fit{}
 	}
-	f.Blocks = min(f.Tiles, f.Resident*max(1, given.Multiprocessors))
+	f.Blocks = f.Resident / f.Launches * m
 	if v.form == rope { // a warp turns no more than one tile
-		f.Blocks = max(f.Blocks, (f.Tiles+vectorWarps-1)/vectorWarps)
+		f.Blocks = max(f.Blocks, (f.Tiles+f.Teams*f.Warps-1)/(f.Teams*f.Warps))
 	}
 	return f
 }
+
+// crews are what a block may consist of if of two launches one block has room on a multiprocessor each, so that the second one brings its first chunks while
+// the first one is at work: teams, and the warps of each.
+var crews = [][2]int{{3, 4}, {2, 4}}
+
+// crew says what blocks consist of, on m multiprocessors.
+func (v *vector) crew(f *Fit, m int) bool {
+	best, least := *f, 0
+	fits := func(teams, warps, resident, launches, slots int) bool {
+		f.Teams, f.Warps, f.Resident, f.Launches = teams, warps, resident, launches
+		return v.slots(*f) >= slots && (!v.norm || v.pieces(*f) <= mostPieces)
+	}
+	if v.blocks == nil || !v.blocks.large {
+		for _, c := range crews {
+			// How many chunks a warp takes, one after the other.
+			steps := (f.Tiles + c[0]*m - 1) / (c[0] * m) * ((f.Inner/chunk + c[1] - 1) / c[1])
+			if (least == 0 || steps < least) && fits(c[0], c[1], 2, 2, mostSlots) {
+				best, least = *f, steps
+			}
+		}
+	}
+	if least > 0 {
+		*f = best
+		return true
+	}
+	return fits(1, 8, 2, 1, 2) || fits(1, 8, 1, 1, 2)
+}
+
+// Even reports whether each multiprocessor is to have one block of the launch, beside one of the launch before or behind it.
+func (f Fit) Even() bool { return f.Launches == 2 }
+
+// Roomy is so much shared memory that no two blocks that ask for it have room on a multiprocessor, but one and one of an even launch that asks for less.
+// Of even launches one after the other, every second one asks for it: so each gets one block on each multiprocessor wherever others have ended first.
+const Roomy = 116 << 10
+
+// perMultiprocessor is the shared memory of a multiprocessor, of which each block takes 1 KB for the system.
+const perMultiprocessor = 228 << 10
+
+// limit is how much shared memory a block may have.
+func (f Fit) limit() int {
+	if f.Even() {
+		return perMultiprocessor - Roomy - 2<<10
+	}
+	return perMultiprocessor/f.Resident - 1<<10
+}
+
+// threads is how many a block has.
+func (f Fit) threads() int { return 32 * f.Teams * f.Warps }
+
+// pieces is how many pieces of eight elements of a vector a thread brings.
+func (v *vector) pieces(f Fit) int { return (f.Inner/8 + f.threads() - 1) / f.threads() }
 
 // tall is how many results a tile has, or pairs of them.
 func (v *vector) tall() int {
@@ -171,18 +217,16 @@ func (v *vector) vectors() int {
 	return 0
 }
 
-// Launch implements [Kernel]: a block makes some results of one vector.
+// Launch implements [Kernel]: a block makes some results of one vector. There are blocks for all multiprocessors, some of which may have nothing to do.
 func (v *vector) Launch(groups [3]uint64, f Fit) (grid [3]uint64, threads, shared uint32) {
-	needs := v.ring(f) + vectorWarps*v.slots(f)*v.chunkBytes() + 127
-	return [3]uint64{groups[v.vectors()], uint64(f.Blocks), 1}, 32 * vectorWarps, uint32(max(needs, perMultiprocessor/(f.Resident+1)))
+	needs := v.ring(f) + f.Teams*f.Warps*v.slots(f)*v.chunkBytes() + 127
+	needs = max(needs, perMultiprocessor/(f.Resident+1)) // no more blocks have room
+	return [3]uint64{groups[v.vectors()], uint64(f.Blocks), 1}, uint32(f.threads()), uint32(needs)
 }
-
-// perMultiprocessor is the shared memory of a multiprocessor, of which each block takes 1 KB for the system.
-const perMultiprocessor = 228 << 10
 
 // slots is how many chunks of a warp have room.
 func (v *vector) slots(f Fit) int {
-	return min(mostSlots, (perMultiprocessor/f.Resident-1024-127-v.ring(f))/(vectorWarps*v.chunkBytes()))
+	return min(mostSlots, (f.limit()-127-v.ring(f))/(f.Teams*f.Warps*v.chunkBytes()))
 }
 
 // chunkBytes are those of a chunk in shared memory.
@@ -196,7 +240,7 @@ func (v *vector) chunkBytes() int {
 // sums is where the sums of each 32 elements of x lie in shared memory, behind x.
 func (*vector) sums(f Fit) int { return 2 * f.Inner }
 
-// parts is where the sums of warps lie: those of two tiles.
+// parts is where the sums of warps lie: those of two tiles of each team.
 func (v *vector) parts(f Fit) int {
 	if v.blocks != nil && !v.blocks.sums {
 		return v.sums(f)
@@ -206,13 +250,13 @@ func (v *vector) parts(f Fit) int {
 
 // nothing is where the zeros lie that a lane multiplies in the place of x. Lanes read them while others read x, 16 bytes at a time: of a multiple
 // of 128 these leave the banks of bytes 32 to 47 free then.
-func (v *vector) nothing(f Fit) int { return (v.parts(f)+2*partBytes+127)&^127 + 32 }
+func (v *vector) nothing(f Fit) int { return (v.parts(f)+f.Teams*2*f.partBytes()+127)&^127 + 32 }
 
 // ring is where chunks lie.
 func (v *vector) ring(f Fit) int { return (v.nothing(f) + 64 + 127) &^ 127 }
 
 // partBytes are those of the sums of a tile.
-const partBytes = 4 * tileRows * vectorWarps
+func (f Fit) partBytes() int { return 4 * tileRows * f.Warps }
 
 // Note implements [Kernel].
 func (*vector) Note(f Fit) []byte { return note(f) }
@@ -223,10 +267,11 @@ type vectorEmitter struct {
 	entry
 	fit Fit
 
-	thread, lane, warp, base string
-	quad, member             string // lane/4 and lane%4: the row of a fragment, and the columns
-	vector0                  string // the number of the vector that the block multiplies
-	mine                     string // how many chunks of a tile the warp has
+	thread, lane, base string
+	team, warp         string // of the block; of the team, which shares a tile's inner index
+	quad, member       string // lane/4 and lane%4: the row of a fragment, and the columns
+	vector0            string // the number of the vector that the block multiplies
+	mine               string // how many chunks of a tile the warp has
 
 	// Of the chunks that are brought: the tile, how many of its chunks are left, the slot, and where the warp's ring ends.
 	bringTile, bringLeft, bringSlot, end string
@@ -261,7 +306,8 @@ type vectorTile struct {
 // Emit implements [Kernel].
 func (v *vector) Emit(launch nvptx.Launch, f Fit) []byte {
 	e := &vectorEmitter{vector: v, entry: entry{kernel: v.source, launch: launch, typ: v.elem}, fit: f}
-	// Weights are asked for before the wait for the launches before. What moves, or lies in memory, is read behind it.
+	// Weights are asked for before the wait for the launches before, and the table is read, which only the first launch of a replay writes, before others begin.
+	// Constants that lie in memory are read behind the wait.
 	early := launch.Programmatic && launch.Values
 	if early {
 		for i := range v.source.Args {
@@ -275,24 +321,30 @@ func (v *vector) Emit(launch nvptx.Launch, f Fit) []byte {
 	}
 	e.read(weight, false)
 	e.place()
-	var norm []string
+	var norm [][]string
 	if v.norm {
-		norm = e.words(e.Make("rd", "add.s64", "%s, %s", e.args["norm"], e.wide(e.thread, "64")), e.part(e.thread))
+		norm = e.loaded(e.args["norm"])
 	}
 	count, ahead := e.r("mov.b32", "%d", e.slots(f)-1), e.Label()
 	e.Mark(ahead)
 	e.bring()
 	e.Line("add.s32 \t%s, %s, -1", count, count)
 	e.Line("@%s bra \t%s", e.Make("p", "setp.ne.u32", "%s, 0", count), ahead)
+	e.read(func(name string) bool { return !weight(name) && !unused(name) }, launch.Moving)
+	if v.form == rope {
+		e.angles()
+	}
 	if early {
 		e.Line("griddepcontrol.wait") // in all threads, so that what waits for this grid waits for those before it
 	}
-	e.read(func(name string) bool { return !weight(name) && !unused(name) }, launch.Moving)
 	e.inGrid()
+	if f.Tiles < f.Blocks { // the others stayed until here, so that no other launch's blocks took their places
+		e.Line("@%s ret", e.Make("p", "setp.ge.u32", "%s, %d", e.r("mov.u32", "%%ctaid.y"), f.Tiles))
+	}
 	e.stage(norm)
 	e.tiles()
 	e.resident = f.Resident
-	return e.text(32 * vectorWarps)
+	return e.text(f.threads())
 }
 
 // inGrid has blocks leave that are outside of a grid which params make smaller than it was launched, after their copies have come.
@@ -312,24 +364,31 @@ func (e *vectorEmitter) inGrid() {
 func (e *vectorEmitter) place() {
 	f := e.fit
 	e.thread = e.r("mov.u32", "%%tid.x")
-	e.lane, e.warp = e.r("and.b32", "%s, 31", e.thread), e.r("shr.u32", "%s, 5", e.thread)
+	e.lane = e.r("and.b32", "%s, 31", e.thread)
+	warp := e.r("shr.u32", "%s, 5", e.thread)
+	e.team, e.warp = e.r("div.u32", "%s, %d", warp, f.Warps), e.r("rem.u32", "%s, %d", warp, f.Warps)
 	e.quad, e.member = e.r("shr.u32", "%s, 2", e.lane), e.r("and.b32", "%s, 3", e.lane)
 	e.base = e.r("and.b32", "%s, -128", e.r("add.s32", "%s, 127", e.r("mov.u32", "mlxc_shared")))
 	e.vector0 = e.r("mov.u32", "%%ctaid.x")
-	e.mine = e.r("shr.u32", "%s, %d", e.r("sub.s32", "%d, %s", f.Inner/chunk+vectorWarps-1, e.warp), bits.Len(vectorWarps)-1)
+	e.mine = e.r("div.u32", "%s, %d", e.r("sub.s32", "%d, %s", f.Inner/chunk+f.Warps-1, e.warp), f.Warps)
 
 	if e.blocks != nil {
 		e.placeBlocks()
 	} else {
 		e.placeCodes()
 	}
-	ring := e.r("mad.lo.s32", "%s, %d, %s", e.warp, e.slots(f)*e.chunkBytes(), e.r("add.s32", "%s, %d", e.base, e.ring(f)))
+	ring := e.r("mad.lo.s32", "%s, %d, %s", warp, e.slots(f)*e.chunkBytes(), e.r("add.s32", "%s, %d", e.base, e.ring(f)))
 	e.end = e.r("add.s32", "%s, %d", ring, e.slots(f)*e.chunkBytes())
 	e.bringSlot, e.useSlot = e.r("mov.b32", "%s", ring), e.r("mov.b32", "%s", ring)
 	e.bringLeft = e.r("mov.b32", "0")
 	// The tile before the block's first. A warp without chunks is behind the last one.
-	e.bringTile = e.r("add.s32", "%s, %d", e.r("mov.u32", "%%ctaid.y"), -f.Blocks)
+	e.bringTile = e.r("sub.s32", "%s, %d", e.firstTile(e.team), f.Teams*f.Blocks)
 	e.bringTile = e.either(e.Make("p", "setp.eq.u32", "%s, 0", e.mine), "r", e.r("mov.b32", "%d", f.Tiles), e.bringTile)
+}
+
+// firstTile is a team's first one. It takes every one that lies as many further on as there are teams.
+func (e *vectorEmitter) firstTile(team string) string {
+	return e.r("mad.lo.s32", "%s, %d, %s", team, e.fit.Blocks, e.r("mov.u32", "%%ctaid.y"))
 }
 
 // placeCodes finds where the thread's part of a chunk goes to.
@@ -421,7 +480,7 @@ func (e *vectorEmitter) bring() {
 	f := e.fit
 	none, same := e.Label(), e.Label()
 	e.Line("@%s bra \t%s", e.Make("p", "setp.ne.u32", "%s, 0", e.bringLeft), same)
-	e.Line("add.s32 \t%s, %s, %d", e.bringTile, e.bringTile, f.Blocks)
+	e.Line("add.s32 \t%s, %s, %d", e.bringTile, e.bringTile, f.Teams*f.Blocks)
 	e.Line("@%s bra \t%s", e.Make("p", "setp.ge.s32", "%s, %d", e.bringTile, f.Tiles), none)
 	e.Line("mov.b32 \t%s, %s", e.bringLeft, e.mine)
 	t := e.of(e.bringTile)
@@ -467,7 +526,7 @@ func (e *vectorEmitter) bringCodes() {
 		e.Line("cp.async.cg.shared.global.L2::128B \t[%s+%d], [%s+%d], 16", toCodes, 4*i*chunk/2, e.from[i/each], i%each*4*e.fit.Inner/2)
 	}
 	for _, from := range e.from {
-		e.Line("add.s64 \t%s, %s, %d", from, from, vectorWarps*chunk/2)
+		e.Line("add.s64 \t%s, %s, %d", from, from, e.fit.Warps*chunk/2)
 	}
 	kind := "ca"
 	if e.scaleBytes() == 16 {
@@ -475,7 +534,7 @@ func (e *vectorEmitter) bringCodes() {
 	}
 	to := e.r("mad.lo.s32", "%s, 16, %s", e.lane, e.bringSlot)
 	e.Line("cp.async.%s.shared.global \t[%s+%d], [%s], %d", kind, to, codesChunk, e.scaleFrom, e.scaleBytes())
-	e.Line("add.s64 \t%s, %s, %d", e.scaleFrom, e.scaleFrom, vectorWarps*e.scaleBytes())
+	e.Line("add.s64 \t%s, %s, %d", e.scaleFrom, e.scaleFrom, e.fit.Warps*e.scaleBytes())
 }
 
 // next moves a slot of the ring on.
@@ -485,83 +544,91 @@ func (e *vectorEmitter) next(slot string) {
 	e.Line("@%s sub.s32 \t%s, %s, %d", around, slot, slot, e.slots(e.fit)*e.chunkBytes())
 }
 
-// part reports whether there is a part of 32 elements of x.
-func (e *vectorEmitter) part(number string) string {
-	return e.Make("p", "setp.lt.u32", "%s, %d", number, e.fit.Inner/32)
-}
-
 // stage brings x to shared memory, in the order in which lanes multiply it, and the sum of each 32 elements. A word of codes has
-// the elements 0 to 7 of a lane, of which mma.sync takes the first with the fifth, the second with the sixth, and so on.
-func (e *vectorEmitter) stage(norm []string) {
+// the elements 0 to 7 of a lane, of which mma.sync takes the first with the fifth, the second with the sixth, and so on. A thread takes pieces of
+// eight elements.
+func (e *vectorEmitter) stage(norm [][]string) {
 	f := e.fit
 	x := e.Make("rd", "add.s64", "%s, %s", e.args["x"], e.wide(e.vector0, strconv.Itoa(2*f.Inner)))
-	part := e.r("mov.b32", "%s", e.thread)
-	there := e.part(part)
 	e.Line("@%s st.shared.b32 \t[%s+%d], 0", e.Make("p", "setp.lt.u32", "%s, 16", e.thread), e.r("mad.lo.s32", "%s, 4, %s", e.thread, e.base), e.nothing(f))
-	from := func() string { return e.Make("rd", "add.s64", "%s, %s", x, e.wide(part, "64")) }
 	if e.norm {
-		words := e.words(from(), there)
-		if e.form == rope {
-			e.angles() // while x is on its way
-		}
-		e.normalized(words, norm, part, there)
+		e.normalized(e.loaded(x), norm)
 		e.Line("bar.sync \t0")
 		return
 	}
-	loop, done := e.Label(), e.Label()
-	e.Mark(loop)
-	e.Line("@!%s bra \t%s", there, done)
-	e.put(part, e.words(from(), ""))
-	e.Line("add.s32 \t%s, %s, %d", part, part, 32*vectorWarps)
-	e.Line("setp.lt.u32 \t%s, %s, %d", there, part, f.Inner/32)
-	e.Line("bra \t%s", loop)
-	e.Mark(done)
+	// Four at a time are on their way.
+	for first := 0; first < e.pieces(f); first += mostPieces {
+		var pieces [][]string
+		for i := first; i < min(e.pieces(f), first+mostPieces); i++ {
+			pieces = append(pieces, e.piece(x, i))
+		}
+		for i, words := range pieces {
+			e.put(first+i, words)
+		}
+	}
 	e.Line("bar.sync \t0")
 }
 
-// words loads 32 elements; zeros where there is nothing.
-func (e *vectorEmitter) words(from, there string) (out []string) {
-	for i := range 4 {
-		var four []string
-		for range 4 {
-			w := e.New("r")
-			if there != "" {
-				e.Line("mov.b32 \t%s, 0", w)
-			}
-			four = append(four, w)
-		}
-		guard := ""
-		if there != "" {
-			guard = "@" + there + " "
-		}
-		e.Line("%sld.global.v4.b32 \t{%s}, [%s+%d]", guard, strings.Join(four, ", "), from, 16*i)
-		out = append(out, four...)
+// loaded loads the thread's pieces of a vector.
+func (e *vectorEmitter) loaded(from string) (out [][]string) {
+	for i := range e.pieces(e.fit) {
+		out = append(out, e.piece(from, i))
 	}
 	return out
 }
 
-// put stores a part of 32 elements, and their sum.
-func (e *vectorEmitter) put(part string, words []string) {
-	if e.blocks != nil {
-		e.putBlocks(part, words)
-		return
+// piece loads the thread's ith piece; zeros where there is none.
+func (e *vectorEmitter) piece(from string, i int) (out []string) {
+	guard := ""
+	if there := e.there(i); there != "" {
+		guard = "@" + there + " "
 	}
-	to := e.r("mad.lo.s32", "%s, 64, %s", part, e.base)
-	for i := 0; i < len(words); i += 4 {
-		four := words[i : i+4]
+	for range 4 {
+		w := e.New("r")
+		if guard != "" {
+			e.Line("mov.b32 \t%s, 0", w)
+		}
+		out = append(out, w)
+	}
+	e.Line("%sld.global.v4.b32 \t{%s}, [%s+%d]", guard, strings.Join(out, ", "), e.Make("rd", "add.s64", "%s, %s", from, e.wide(e.thread, "16")), 16*i*e.fit.threads())
+	return out
+}
+
+// there is a predicate that says whether the thread has an ith piece; empty if all threads have one. A warp has four pieces side by side or none of them.
+func (e *vectorEmitter) there(i int) string {
+	left := e.fit.Inner/8 - i*e.fit.threads()
+	if left >= e.fit.threads() {
+		return ""
+	}
+	return e.Make("p", "setp.lt.u32", "%s, %d", e.thread, left)
+}
+
+// put stores the thread's ith piece, and the sum of 32 elements.
+func (e *vectorEmitter) put(i int, words []string) {
+	skip := e.Label()
+	if there := e.there(i); there != "" {
+		e.Line("@!%s bra \t%s", there, skip)
+	}
+	number := e.r("add.s32", "%s, %d", e.thread, i*e.fit.threads())
+	if e.blocks != nil {
+		e.putBlocks(number, words)
+	} else {
 		var order []string
 		for j := range 2 {
 			for _, halves := range []string{"0x5410", "0x7632"} {
-				order = append(order, e.r("prmt.b32", "%s, %s, %s", four[j], four[j+2], halves))
+				order = append(order, e.r("prmt.b32", "%s, %s, %s", words[j], words[j+2], halves))
 			}
 		}
-		e.Line("st.shared.v4.b32 \t[%s+%d], {%s}", to, 4*i, strings.Join(order, ", "))
+		e.Line("st.shared.v4.b32 \t[%s], {%s}", e.r("mad.lo.s32", "%s, 16, %s", number, e.base), strings.Join(order, ", "))
 	}
-	e.putSum(part, words)
+	if e.blocks == nil || e.blocks.sums {
+		e.putSum(number, words)
+	}
+	e.Mark(skip)
 }
 
-// putSum stores the sum of a part.
-func (e *vectorEmitter) putSum(part string, words []string) {
+// putSum stores the sum of the pieces that four threads have.
+func (e *vectorEmitter) putSum(number string, words []string) {
 	sum := ""
 	for _, h := range e.all(words) {
 		if sum == "" {
@@ -570,7 +637,13 @@ func (e *vectorEmitter) putSum(part string, words []string) {
 			sum = e.r("add.rn.f32", "%s, %s", sum, h)
 		}
 	}
-	e.Line("st.shared.b32 \t[%s+%d], %s", e.r("mad.lo.s32", "%s, 4, %s", part, e.base), e.sums(e.fit), sum)
+	for step := 1; step < 4; step *= 2 {
+		other := e.New("r")
+		e.Line("shfl.sync.bfly.b32 \t%s, %s, %d, 31, -1", other, sum, step)
+		sum = e.r("add.rn.f32", "%s, %s", sum, other)
+	}
+	first := e.Make("p", "setp.eq.u32", "%s, 0", e.member)
+	e.Line("@%s st.shared.b32 \t[%s+%d], %s", first, e.r("add.s32", "%s, %s", number, e.base), e.sums(e.fit), sum)
 }
 
 // all are the numbers of 16 bits in words, as f32.
@@ -583,12 +656,14 @@ func (e *entry) all(words []string) (out []string) {
 	return out
 }
 
-// normalized stages x by its root mean square: norm · round(x · inv), rounded. Each thread has at most 32 elements.
-func (e *vectorEmitter) normalized(x, norm []string, part, there string) {
+// normalized stages x by its root mean square: norm · round(x · inv), rounded.
+func (e *vectorEmitter) normalized(x, norm [][]string) {
 	f := e.fit
 	squares := e.r("mov.b32", "0")
-	for _, v := range e.all(x) {
-		squares = e.r("fma.rn.f32", "%s, %s, %s", v, v, squares)
+	for _, words := range x {
+		for _, v := range e.all(words) {
+			squares = e.r("fma.rn.f32", "%s, %s, %s", v, v, squares)
+		}
 	}
 	for step := 16; step > 0; step /= 2 {
 		other := e.New("r")
@@ -597,41 +672,53 @@ func (e *vectorEmitter) normalized(x, norm []string, part, there string) {
 	}
 	place := e.parts(f)
 	first := e.Make("p", "setp.eq.u32", "%s, 0", e.lane)
-	e.Line("@%s st.shared.b32 \t[%s+%d], %s", first, e.r("mad.lo.s32", "%s, 4, %s", e.warp, e.base), place, squares)
+	e.Line("@%s st.shared.b32 \t[%s+%d], %s", first, e.r("mad.lo.s32", "%s, 4, %s", e.r("shr.u32", "%s, 5", e.thread), e.base), place, squares)
 	e.Line("bar.sync \t0")
-	total := ""
-	for i := range vectorWarps {
-		s := e.r("ld.shared.b32", "[%s+%d]", e.base, place+4*i)
-		if total == "" {
-			total = s
-		} else {
-			total = e.r("add.rn.f32", "%s, %s", total, s)
-		}
+	var sums []string // of all warps; those without a piece have 0
+	for i := 0; i < f.Teams*f.Warps; i += 4 {
+		sums = append(sums, e.four(e.base, place+4*i)...)
 	}
-	mean := e.r("div.rn.f32", "%s, %s", total, e.r("cvt.rn.f32.u32", "%s", e.r("mov.b32", "%d", f.Inner)))
+	for len(sums) > 1 {
+		half := (len(sums) + 1) / 2
+		for i := range len(sums) / 2 {
+			sums[i] = e.r("add.rn.f32", "%s, %s", sums[i], sums[half+i])
+		}
+		sums = sums[:half]
+	}
+	mean := ""
+	if f.Inner&(f.Inner-1) == 0 { // the same, and sooner
+		mean = e.r("mul.rn.f32", "%s, 0f%08X", sums[0], math.Float32bits(1/float32(f.Inner)))
+	} else {
+		mean = e.r("div.rn.f32", "%s, %s", sums[0], e.r("cvt.rn.f32.u32", "%s", e.r("mov.b32", "%d", f.Inner)))
+	}
 	root := e.r("sqrt.rn.f32", "%s", e.r("add.rn.f32", "%s, %s", mean, e.args["eps"]))
 	inverse := e.r("rcp.rn.f32", "%s", root)
-	var words []string
-	for i := range x { // taken apart again, which is cheaper than to keep 32 numbers
-		var two [2]string
-		numbers, weights := e.all(x[i:i+1]), e.all(norm[i:i+1])
-		for j := range two {
-			v := e.widened(e.rounded(e.r("mul.rn.f32", "%s, %s", numbers[j], inverse)))
-			two[j] = e.rounded(e.r("mul.rn.f32", "%s, %s", weights[j], v))
+	for i := range x {
+		var words []string
+		for j := range x[i] { // taken apart again, which is cheaper than to keep the numbers
+			var two [2]string
+			numbers, weights := e.all(x[i][j:j+1]), e.all(norm[i][j:j+1])
+			for k := range two {
+				v := e.widened(e.rounded(e.r("mul.rn.f32", "%s, %s", numbers[k], inverse)))
+				two[k] = e.rounded(e.r("mul.rn.f32", "%s, %s", weights[k], v))
+			}
+			words = append(words, e.r("mov.b32", "{%s, %s}", two[0], two[1]))
 		}
-		words = append(words, e.r("mov.b32", "{%s, %s}", two[0], two[1]))
+		e.put(i, words)
 	}
-	none := e.Label()
-	e.Line("@!%s bra \t%s", there, none)
-	e.put(part, words)
-	e.Mark(none)
 }
 
 // tiles multiplies the block's tiles. The sums of a tile's warps meet in shared memory, and one warp, another for each tile, makes results of
 // them while the others go on.
 func (e *vectorEmitter) tiles() {
 	f := e.fit
-	number, turn, parts := e.r("mov.u32", "%%ctaid.y"), e.r("mov.b32", "0"), e.r("add.s32", "%s, %d", e.base, e.parts(f))
+	number, turn := e.firstTile(e.team), e.r("mov.b32", "0")
+	both := e.r("mad.lo.s32", "%s, %d, %s", e.team, 2*f.partBytes(), e.r("add.s32", "%s, %d", e.base, e.parts(f)))
+	parts := e.r("mov.b32", "%s", both)
+	var teams []string // predicates: it is the thread's team
+	for i := range f.Teams {
+		teams = append(teams, e.Make("p", "setp.eq.u32", "%s, %d", e.team, i))
+	}
 	for i := range e.acc {
 		e.acc[i] = e.New("r")
 	}
@@ -660,16 +747,18 @@ func (e *vectorEmitter) tiles() {
 	e.Line("@%s st.shared.b32 \t[%s], %s", first, to, e.acc[0])
 	e.Line("@%s st.shared.b32 \t[%s+32], %s", first, to, e.acc[1])
 	// Behind this barrier all have read the sums of the tile before, whose place the next tile's take.
-	e.Line("bar.sync \t0")
+	for i, own := range teams { // barriers of their own, by numbers that the assembler knows: it reserves all of them otherwise
+		e.Line("@%s bar.sync \t%d, %d", own, i+1, 32*f.Warps)
+	}
 	next := e.Label()
 	e.Line("@!%s bra \t%s", own, next)
 	e.finish(number, parts, residual)
 	e.Mark(next)
-	e.Line("add.s32 \t%s, %s, %d", number, number, f.Blocks)
+	e.Line("add.s32 \t%s, %s, %d", number, number, f.Teams*f.Blocks)
 	e.Line("add.s32 \t%s, %s, 1", turn, turn)
-	e.Line("and.b32 \t%s, %s, %d", turn, turn, vectorWarps-1)
+	e.Line("@%s mov.b32 \t%s, 0", e.Make("p", "setp.eq.u32", "%s, %d", turn, f.Warps), turn)
 	// The sums of the next tile lie in the other of two places.
-	e.Line("sub.s32 \t%s, %s, %s", parts, e.r("add.s32", "%s, %d", e.r("shl.b32", "%s, 1", e.base), 2*e.parts(f)+partBytes), parts)
+	e.Line("sub.s32 \t%s, %s, %s", parts, e.r("mad.lo.s32", "%s, 2, %d", both, f.partBytes()), parts)
 	e.Line("bra \t%s", loop)
 	e.Mark(end)
 	e.Line("ret")
@@ -770,7 +859,7 @@ func (e *vectorEmitter) codes() (m multiplication) {
 			}
 		}
 		e.Line("add.s32 \t%s, %s, %s", xAt, xAt, advance)
-		e.Line("add.s32 \t%s, %s, %d", sumsAt, sumsAt, vectorWarps*chunk/8)
+		e.Line("add.s32 \t%s, %s, %d", sumsAt, sumsAt, e.fit.Warps*chunk/8)
 	}
 	return m
 }
@@ -790,7 +879,7 @@ func (e *vectorEmitter) column() (x, advance string) {
 	own := e.Make("p", "setp.eq.u32", "%s, %s", e.r("shr.u32", "%s, 1", e.quad), e.member)
 	at := e.r("mad.lo.s32", "%s, %d, %s", e.warp, 2*chunk, e.r("mad.lo.s32", "%s, 64, %s", e.quad, e.base))
 	x = e.either(own, "r", at, e.r("add.s32", "%s, %d", e.base, e.nothing(e.fit)))
-	return x, e.either(own, "r", e.r("mov.b32", "%d", vectorWarps*2*chunk), e.r("mov.b32", "0"))
+	return x, e.either(own, "r", e.r("mov.b32", "%d", e.fit.Warps*2*chunk), e.r("mov.b32", "0"))
 }
 
 // lanes finds what a lane reads of a chunk.
@@ -829,7 +918,7 @@ func (e *vectorEmitter) result(n string) string {
 func (e *vectorEmitter) finish(number, parts, residual string) {
 	sum := ""
 	from := e.r("mad.lo.s32", "%s, 4, %s", e.r("and.b32", "%s, 15", e.lane), parts)
-	for i := range vectorWarps {
+	for i := range e.fit.Warps {
 		one := e.r("ld.shared.b32", "[%s+%d]", from, 4*tileRows*i)
 		if sum == "" {
 			sum = one
@@ -869,7 +958,7 @@ func (e *vectorEmitter) finish(number, parts, residual string) {
 // makes the results of, if there is one.
 func (e *vectorEmitter) angles() {
 	e.cosine, e.sine = e.r("mov.b32", "0"), e.r("mov.b32", "0")
-	number := e.r("mad.lo.s32", "%s, %d, %s", e.warp, e.fit.Blocks, e.r("mov.u32", "%%ctaid.y"))
+	number := e.firstTile(e.r("mad.lo.s32", "%s, %d, %s", e.warp, e.fit.Teams, e.team))
 	q, k, _ := e.fit.Projections.tiles()
 	skip := e.Label()
 	e.Line("@%s bra \t%s", e.Make("p", "setp.ge.s32", "%s, %d", number, q+k), skip)

@@ -164,19 +164,24 @@ func TestVectorWaits(t *testing.T) {
 	sample.Seldom(t)
 	anySize(t)
 	k, p := described(t, "affine_qmv_rms_silu_mul_float16_t_gs_32_b_4")
-	constants := map[string]int64{"in_vec_size": 4096, "out_vec_size": 39}
+	constants := map[string]int64{"in_vec_size": 4096, "out_vec_size": 55}
 	still := true
 	given := ptxmatrix.Given{Aligned: true, Multiprocessors: 1, Constant: func(n string) (int64, bool) { v, ok := constants[n]; return v, ok },
 		Still: func(n string) bool { return still || n != "scales_up" }}
-	f := p.Fit([3]uint64{1, 5, 1}, given)
-	require.Equal(t, []int{5, 2}, []int{f.Tiles, f.Blocks}, "tiles of a block use memory of others before")
+	f := p.Fit([3]uint64{1, 7, 1}, given)
+	require.Equal(t, []int{7, 1, 3}, []int{f.Tiles, f.Blocks, f.Teams}, "tiles of a team use memory of others before")
 	still = false
-	require.False(t, p.Fit([3]uint64{1, 5, 1}, given).Fits(), "weights that move are not asked for early")
-	for _, moving := range []bool{false, true} { // before the wait nothing is read but weights, which the table does not move: 64 bytes of norm
+	require.False(t, p.Fit([3]uint64{1, 7, 1}, given).Fits(), "weights that move are not asked for early")
+	for _, moving := range []bool{false, true} { // before the wait nothing is read but the table, and weights, which it does not move: two pieces of norm
 		before, _, waits := strings.Cut(string(p.Emit(nvptx.Launch{Values: true, Programmatic: true, Moving: moving}, f)), "griddepcontrol.wait")
 		require.True(t, waits)
 		require.Contains(t, before, "cp.async")
-		require.Equal(t, 4, strings.Count(before, "ld.global"))
+		require.Equal(t, 2, strings.Count(before, "ld.global.v4"))
+		additions := 0
+		if moving {
+			additions = 5 // of x, y, eps and two lengths
+		}
+		require.Equal(t, additions, strings.Count(before, "ld.global")-2)
 	}
 	lines := strings.SplitAfter(string(p.Emit(nvptx.Launch{Values: true, Programmatic: true}, f)), "\n")
 	early, err := nvptx.Early([]byte(lines[0]))
@@ -187,8 +192,7 @@ func TestVectorWaits(t *testing.T) {
 	}
 	var waits []int
 	for i, l := range lines {
-		switch strings.TrimSuffix(strings.Fields(l + " -")[0], ";") {
-		case "cp.async.wait_group", "bar.sync", "bar.warp.sync":
+		if orders(l) {
 			waits = append(waits, i)
 		}
 	}
@@ -196,9 +200,9 @@ func TestVectorWaits(t *testing.T) {
 		program, err := ptxrun.Parse([]byte(text))
 		require.NoError(t, err)
 		m, r, n := &ptxrun.Memory{}, rand.New(rand.NewPCG(3, 4)), number16{ir.F16}
-		w := affine(r, n, 39, 4096, 32, 4)
+		w := affine(r, n, 55, 4096, 32, 4)
 		_, x := n.numbers(r, 4096, normal(1))
-		args := map[string]uint64{"x": m.Add(x), "norm": m.Add(x), "y": m.Add(make([]byte, 2048)), "in_vec_size": 4096, "out_vec_size": 39}
+		args := map[string]uint64{"x": m.Add(x), "norm": m.Add(x), "y": m.Add(make([]byte, 2048)), "in_vec_size": 4096, "out_vec_size": 55}
 		for _, side := range []string{"_gate", "_up"} {
 			args["w"+side], args["scales"+side], args["biases"+side] = m.Add(w.codes), m.Add(w.scales), m.Add(w.biases)
 		}
@@ -211,11 +215,11 @@ func TestVectorWaits(t *testing.T) {
 		for len(params) < len(program.Params) {
 			params = append(params, 32)
 		}
-		_, threads, shared := p.Launch([3]uint64{1, 5, 1}, f)
-		return program.Run(m, ptxrun.Launch{Params: params, Grid: [3]uint32{1, 2, 1}, Block: threads, Shared: int(shared)})
+		_, threads, shared := p.Launch([3]uint64{1, 7, 1}, f)
+		return program.Run(m, ptxrun.Launch{Params: params, Grid: [3]uint32{1, 1, 1}, Block: threads, Shared: int(shared)})
 	}
 	require.NoError(t, run(strings.Join(lines, "")))
-	require.Len(t, waits, 5)
+	require.Len(t, waits, 7)
 	for _, i := range waits {
 		text := slices.Clone(lines)
 		text[i] = ""
@@ -315,4 +319,13 @@ func TestVectorsTurned(t *testing.T) {
 			require.EqualValues(t, 0x5A5A, binary.LittleEndian.Uint16(out["_q"][2*x.dims:]), "nothing is written between queries")
 		})
 	}
+}
+
+// orders reports whether a line is an instruction that waits for copies or for other threads, under a predicate or none.
+func orders(line string) bool {
+	words := strings.Fields(line)
+	if len(words) > 0 && words[0][0] == '@' {
+		words = words[1:]
+	}
+	return len(words) > 0 && slices.Contains([]string{"cp.async.wait_group", "bar.sync", "bar.warp.sync"}, strings.TrimSuffix(words[0], ";"))
 }

@@ -272,8 +272,8 @@ func (g *GPU) fits(l *launch, r *run) error {
 			return fmt.Errorf("%d blocks are launched in dimension %d, not %d", l.grid[i], i, n)
 		}
 	}
-	if l.block != [3]uint32{threads, 1, 1} || l.shared != shared {
-		return fmt.Errorf("blocks of %v threads and %d bytes are launched, not of %d threads and %d bytes", l.block, l.shared, threads, shared)
+	if l.block != [3]uint32{threads, 1, 1} || l.shared < shared {
+		return fmt.Errorf("blocks of %v threads and %d bytes are launched, not of %d threads and %d bytes or more", l.block, l.shared, threads, shared)
 	}
 	return nil
 }

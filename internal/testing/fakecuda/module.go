@@ -175,6 +175,9 @@ func init() {
 	})
 	registerOn(inside, "cuFuncSetAttribute", 3, 0, func(_ *GPU, f *function, a []uintptr) uint32 {
 		n := int(int32(a[2]))
+		if uint32(a[1]) == functionCarveout && n >= -1 && n <= 100 {
+			return success // a hint
+		}
 		if uint32(a[1]) != functionDynamicShared || n < 0 || n+f.static() > sharedOptin {
 			return invalidValue
 		}
@@ -187,4 +190,5 @@ const (
 	functionMaxThreads    = 0
 	functionSharedBytes   = 1
 	functionDynamicShared = 8
+	functionCarveout      = 9
 )
