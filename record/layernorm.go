@@ -161,24 +161,64 @@ func (r *Session) SumRows(x Tensor, o ...Option) Tensor {
 		return x
 	}
 	y := r.result(op, o, x.DType, Dims(k))
-	c := call{op: op}
+	few, looped := columnSums[x.DType][0], columnSums[x.DType][1]
+	if rows.IsConst() && rows.Const < 32 {
+		c := r.sumOfColumns(op, few, x, y, rows, stride, k)
+		c.grid, c.group = [3]ir.Extent{ir.Ext((k + 127) / 128), ir.Ext(1), ir.Ext(1)}, [3]uint32{uint32(min((k+3)/4, 32)), uint32(min(rows.Const, 8)), 1}
+		r.dispatch(c, o, c.args...)
+		return y
+	}
+	parts := partsOfColumns(rows, k)
+	if parts < 2 || x.DType != ir.F32 || stride != k {
+		r.sumOfMany(op, looped, x, y, rows, 1, stride, k, o)
+		return y
+	}
+	// As many rows in each part, then those that remain, then the parts.
+	each := rows.Const / parts
+	rest := rows.Const - parts*each
+	all := parts + min(rest, 1)
+	sums := r.Scratch(x.DType, Dims(all, k)...)
+	x = x.Reshape(Dims(rows.Const, k)...)
+	r.sumOfMany(op, looped, x, sums.Rows(ir.Const(0), ir.Const(parts)), ir.Const(each), parts, k, k, o)
+	if rest > 0 {
+		r.sumOfMany(op, looped, x.Rows(ir.Const(parts*each), ir.Const(rest)), sums.Row(ir.Const(parts)), ir.Const(rest), 1, k, k, o)
+	}
+	r.sumOfMany(op, looped, sums, y, ir.Const(all), 1, k, k, o)
+	return y
+}
+
+// partsOfColumns is in how many parts long columns are added up: a threadgroup has 32 columns, so that few columns would keep a few cores busy and leave
+// the others idle. MLX does the same in a kernel of its own. 1: all at once.
+func partsOfColumns(rows ir.Affine, k int64) int64 {
+	const (
+		groups = 512 // threadgroups that are enough for all cores
+		least  = 256 // rows of a part
+	)
+	tiles := (k + 31) / 32
+	if !rows.IsConst() {
+		return 1
+	}
+	return max(1, min(rows.Const/least, (groups+tiles-1)/tiles))
+}
+
+// sumOfMany sums the columns of n parts of x, one behind the other, of so many rows each.
+func (r *Session) sumOfMany(op, function string, x, y Tensor, rows ir.Affine, n, stride, k int64, o []Option) {
+	c := r.sumOfColumns(op, function, x, y, rows, stride, k)
+	if n > 1 {
+		c.args[4], c.args[5], c.args[6] = val(4, int32(n)), val(5, rows.Const*stride), val(6, int32(1))
+	}
+	c.args = append(c.args, val(11, int64(0)))
+	c.kind, c.grid, c.group = ir.Threads, [3]ir.Extent{ir.Ext((k + 31) / 32 * 256), ir.Ext(n), ir.Ext(1)}, [3]uint32{256, 1, 1}
+	r.dispatch(c, o, c.args...)
+}
+
+// sumOfColumns is a call of a kernel that sums columns. It can reduce over several dimensions; the arguments say that there is one.
+func (r *Session) sumOfColumns(op, function string, x, y Tensor, rows ir.Affine, stride, k int64) call {
 	n := val(2, uint64(rows.Const))
 	if !rows.IsConst() {
 		n = arg{slot: 2, kind: ir.BindScalar, number: ir.U64, expr: rows}
 	}
-	// The kernel can reduce over several dimensions; the arguments say that there is one.
-	c.args = []arg{buf(0, x), buf(1, y), n, val(3, k), val(4, int32(0)), val(5, int64(0)), val(6, int32(0)), val(8, stride), val(10, uint64(1))}
-	if rows.IsConst() && rows.Const < 32 {
-		c.function = columnSums[x.DType][0]
-		c.grid, c.group = [3]ir.Extent{ir.Ext((k + 127) / 128), ir.Ext(1), ir.Ext(1)}, [3]uint32{uint32(min((k+3)/4, 32)), uint32(min(rows.Const, 8)), 1}
-	} else {
-		// MLX sums long columns in two passes. This recorder always takes one.
-		c.function = columnSums[x.DType][1]
-		c.args = append(c.args, val(11, int64(0)))
-		c.kind, c.grid, c.group = ir.Threads, [3]ir.Extent{ir.Ext((k + 31) / 32 * 256), ir.Ext(1), ir.Ext(1)}, [3]uint32{256, 1, 1}
-	}
-	r.dispatch(c, o, c.args...)
-	return y
+	return call{op: op, function: function, args: []arg{buf(0, x), buf(1, y), n, val(3, k), val(4, int32(0)), val(5, int64(0)), val(6, int32(0)), val(8, stride), val(10, uint64(1))}}
 }
 
 // rowsOf reports whether t is row-contiguous and has the given element type.

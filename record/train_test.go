@@ -273,7 +273,7 @@ func TestNormsShareTheirConstants(t *testing.T) {
 
 func TestSumRows(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
-	for _, c := range [][2]int64{{1, 1}, {7, 33}, {31, 200}, {32, 5}, {100, 129}} {
+	for _, c := range [][2]int64{{1, 1}, {7, 33}, {31, 200}, {32, 5}, {100, 129}, {512, 40}, {1031, 33}} { // the last two in parts, of which one is shorter
 		x := numbers(r, c[0]*c[1])
 		want := make([]float32, c[1])
 		for j := range want {
@@ -283,10 +283,11 @@ func TestSumRows(t *testing.T) {
 			}
 			want[j] = float32(sum)
 		}
-		_, got := replayed(t, func(r *record.Session) {
+		g, got := replayed(t, func(r *record.Session) {
 			r.SumRows(r.Input("x", ir.F32, c[0], c[1]), record.Into(r.Output("y", ir.F32, c[1])))
 		}, map[string][]float32{"x": x}, nil)
 		near(t, want, got["y"], fmt.Sprint(c))
+		require.Len(t, functions(g), map[int64]int{512: 2, 1031: 3}[c[0]]+map[bool]int{true: 1}[c[0] < 512], c)
 	}
 	// The rows are part of a wider matrix, and their number is a param.
 	_, got := replayed(t, func(r *record.Session) {
