@@ -1,6 +1,7 @@
 package ptxmatrix
 
 import (
+	"math/bits"
 	"strings"
 
 	"github.com/mlxc/mlxc/internal/air/nvptx"
@@ -15,7 +16,10 @@ type emitter struct {
 
 	thread, group, warp, lane, quad, member string // of the block; warpgroup; of its warps; of the warp; lane/4, lane%4
 	m0, n0                                  string // the tile
+	outside                                 string // predicate: there is none
+	rank, begin                             string // of the block in the cluster, and where its part of the inner index begins; "" without a cluster
 	matrix                                  [2]operand
+	further                                 []string // predicates: the tile is one of the second matrix or a later one, of the third
 	y, N, K, M                              string
 	base                                    string // of shared memory
 	acc                                     []string
@@ -24,8 +28,9 @@ type emitter struct {
 	codesFrom                                      [2]string // of rows 128 apart
 	codesTo, xFrom, xTo, xStep, scaleFrom, scaleTo string
 	chunk                                          string   // of scales, which is brought next: its place in shared memory
+	mine                                           string   // predicate: the thread brings x; "" if all do
 	rows                                           []string // predicates: there are these rows of x
-	left                                           string   // elements of the inner index that no stage has yet
+	all, left                                      string   // elements of the inner index that the block has, and that no stage has yet
 
 	// Where the thread finds its two rows' codes, and scales and biases, and its warpgroup x; where in shared memory the next stage comes, and
 	// where the one lies that is multiplied.
@@ -47,26 +52,90 @@ const ring = 4
 // Emit implements [Kernel].
 func (p *product) Emit(launch nvptx.Launch, f Fit) []byte {
 	e := &emitter{product: p, entry: entry{kernel: p.source, launch: launch, typ: p.elem}, fit: f}
-	e.parameters()
-	e.place()
+	if f.Splits > 1 {
+		e.cluster = f.Splits
+	}
+	if f.Resident > 1 {
+		e.resident = f.Resident
+	}
+	early := 0 // stages whose weights are asked for before the wait for the launches before
+	if launch.Programmatic && launch.Values && f.Aligned && f.Still {
+		early = f.early()
+		e.ask(early)
+	} else {
+		e.parameters()
+		e.place()
+	}
+	e.tile(early)
+	if f.Splits > 1 && f.beside() { // until all blocks of the cluster run nobody stores in another's shared memory
+		e.Line("barrier.cluster.arrive.relaxed.aligned")
+	}
 	for range e.fit.Rows / 2 {
 		e.acc = append(e.acc, e.New("f"))
 	}
 	results := e.Label()
 	if e.holds() {
-		far := e.products(true)
+		far := e.products(true, early)
 		some := e.New("p")
 		e.Line("bar.red.or.pred \t%s, 0, %s", some, far)
 		e.Line("@!%s bra \t%s", some, results)
+		early = 0
 	}
-	e.products(false)
+	e.products(false, early)
 	e.Line("bar.sync \t0")
 	e.Mark(results)
 	e.results()
 	return e.text(threads)
 }
 
-// place finds the block's tile and the thread's part of it. A block that has none leaves.
+// early is of how many stages weights are asked for before the wait. x comes behind all of them.
+func (f Fit) early() int {
+	if f.whole() {
+		return f.ahead()
+	}
+	return min(f.ahead(), earlyStages)
+}
+
+// earlyStages bounds that where more stages follow, so that the first one need not wait for many.
+const earlyStages = 4
+
+// ask asks for weights before the wait for the launches before, which have written none, and then reads what they may have.
+func (e *emitter) ask(stages int) {
+	known := func(name string) bool { return weight(name) || size(name) }
+	for i := range e.source.Args {
+		if weight(e.source.Args[i].Name) {
+			e.early = append(e.early, i)
+		}
+	}
+	e.Line("griddepcontrol.launch_dependents")
+	e.read(known, false)
+	e.place()
+	e.weights()
+	idle := e.Label()
+	e.Line("@%s bra \t%s", e.outside, idle)
+	e.times(stages, e.bringWeights)
+	e.Mark(idle)
+	e.Line("griddepcontrol.wait") // in all threads, so that what waits for this grid waits for those before it
+	e.read(func(name string) bool { return !known(name) && !unused(name) }, e.launch.Moving)
+}
+
+// times does something so many times.
+func (e *emitter) times(n int, do func()) {
+	if n < 2 {
+		for range n {
+			do()
+		}
+		return
+	}
+	count, again := e.r("mov.b32", "%d", n), e.Label()
+	e.Mark(again)
+	e.Line(".pragma \"nounroll\"")
+	do()
+	e.Line("add.s32 \t%s, %s, -1", count, count)
+	e.Line("@%s bra \t%s", e.Make("p", "setp.ne.u32", "%s, 0", count), again)
+}
+
+// place finds the columns of the block's tile, its part of the inner index, and the thread's part of both.
 func (e *emitter) place() {
 	e.thread = e.r("mov.u32", "%%tid.x")
 	e.lane = e.r("and.b32", "%s, 31", e.thread)
@@ -74,9 +143,12 @@ func (e *emitter) place() {
 	e.quad, e.member = e.r("shr.u32", "%s, 2", e.lane), e.r("and.b32", "%s, 3", e.lane)
 	e.group = e.r("shr.u32", "%s, 7", e.thread)
 
-	e.K, e.M = e.args["K"], e.args["M"]
-	e.m0 = e.r("mul.lo.s32", "%s, %d", e.r("mov.u32", "%%ctaid.x"), e.fit.Rows)
-	outside := e.Make("p", "setp.ge.s32", "%s, %s", e.m0, e.M)
+	e.K, e.all = e.args["K"], e.args["K"]
+	if e.fit.Splits > 1 {
+		e.rank = e.r("mov.u32", "%%cluster_ctarank")
+		e.begin = e.r("mul.lo.s32", "%s, %d", e.rank, e.fit.Part)
+		e.all = e.r("min.s32", "%s, %d", e.r("sub.s32", "%s, %s", e.K, e.begin), e.fit.Part)
+	}
 	block := e.r("mov.u32", "%%ctaid.y")
 	of := func(side string) operand {
 		return operand{e.args["w"+side], e.args["scales"+side], e.args["biases"+side]}
@@ -92,23 +164,23 @@ func (e *emitter) place() {
 	case siluMul:
 		wide = columns / 2
 		e.matrix = [2]operand{of(e.sides[0]), of(e.sides[1])}
-		e.y, e.N = e.args["y"], e.args["N"]
+		e.N = e.args["N"]
 	default:
 		m := of(e.sides[0])
-		e.y, e.N = e.args["y"+e.sides[0]], length(e.sides[0])
+		e.N = length(e.sides[0])
 		for _, side := range e.sides[1:] {
 			blocks := e.r("shr.u32", "%s, 8", e.r("add.s32", "%s, %d", e.N, columns-1))
 			further := e.Make("p", "setp.ge.u32", "%s, %s", block, blocks)
+			e.further = append(e.further, further)
 			block = e.either(further, "r", e.r("sub.s32", "%s, %s", block, blocks), block)
 			next := of(side)
 			m = operand{e.either(further, "rd", next.codes, m.codes), e.either(further, "rd", next.scales, m.scales), e.either(further, "rd", next.biases, m.biases)}
-			e.y, e.N = e.either(further, "rd", e.args["y"+side], e.y), e.either(further, "r", length(side), e.N)
+			e.N = e.either(further, "r", length(side), e.N)
 		}
 		e.matrix = [2]operand{m, m}
 	}
 	e.n0 = e.r("mul.lo.s32", "%s, %d", block, wide)
-	outside = e.Make("p", "or.pred", "%s, %s", outside, e.Make("p", "setp.ge.s32", "%s, %s", e.n0, e.N))
-	e.Line("@%s bra \t$L_end", outside)
+	e.outside = e.Make("p", "setp.ge.s32", "%s, %s", e.n0, e.N)
 
 	start := e.r("mov.u32", "mlxc_shared")
 	e.base = e.r("and.b32", "%s, %d", e.r("add.s32", "%s, %d", start, alignment-1), -alignment)
@@ -132,6 +204,34 @@ func (e *emitter) place() {
 	e.always = e.Make("p", "setp.eq.u32", "%s, %s", e.K, e.K)
 }
 
+// tile finds the rows of the block's tile, and where results are stored. A block that has no tile leaves, once what it has asked for is there, and so do all of a
+// cluster.
+func (e *emitter) tile(asked int) {
+	e.M = e.args["M"]
+	number := e.r("mov.u32", "%%ctaid.x")
+	if e.rank != "" {
+		number = e.r("shr.u32", "%s, %d", number, bits.Len(uint(e.fit.Splits))-1)
+	}
+	e.m0 = e.r("mul.lo.s32", "%s, %d", number, e.fit.Rows)
+	inside := e.Label()
+	outside := e.Make("p", "or.pred", "%s, %s", e.outside, e.Make("p", "setp.ge.s32", "%s, %s", e.m0, e.M))
+	if asked > 0 {
+		e.Line("@!%s bra \t%s", outside, inside)
+		e.Line("cp.async.wait_all")
+		e.Line("bra \t$L_end")
+		e.Mark(inside)
+	} else {
+		e.Line("@%s bra \t$L_end", outside)
+	}
+	e.y = e.args["y"]
+	if e.y == "" {
+		e.y = e.args["y"+e.sides[0]]
+	}
+	for i, further := range e.further {
+		e.y = e.either(further, "rd", e.args["y"+e.sides[i+1]], e.y)
+	}
+}
+
 // row is the row of a matrix that stands at a place of the 256 of a block; behind the last one it is the last one, whose
 // results nobody stores.
 func (e *emitter) row(at string) string {
@@ -141,13 +241,17 @@ func (e *emitter) row(at string) string {
 	return e.r("min.s32", "%s, %s", e.r("add.s32", "%s, %s", e.n0, at), e.r("sub.s32", "%s, 1", e.N))
 }
 
-// loads finds what the thread brings of each stage, and where it finds what it multiplies.
-func (e *emitter) loads() {
+// weights finds what the thread brings of each stage of the weights.
+func (e *emitter) weights() {
 	at, unit := e.r("shr.u32", "%s, 2", e.thread), e.r("and.b32", "%s, 3", e.thread)
 	bytes := e.r("mul.lo.s32", "%s, %d", e.r("shr.u32", "%s, 3", e.K), e.bits) // of a row, which has a multiple of 32 codes
+	offset := e.r("shl.b32", "%s, 4", unit)
+	if e.begin != "" {
+		offset = e.r("add.s32", "%s, %s", offset, e.r("mul.lo.s32", "%s, %d", e.r("shr.u32", "%s, 3", e.begin), e.bits))
+	}
 	for i := range e.codesFrom {
 		row := e.row(e.r("add.s32", "%s, %d", at, i*columns/2))
-		e.codesFrom[i] = e.plus(e.Make("rd", "add.s64", "%s, %s", e.matrix[i].codes, e.wide(row, bytes)), e.r("shl.b32", "%s, 4", unit))
+		e.codesFrom[i] = e.plus(e.Make("rd", "add.s64", "%s, %s", e.matrix[i].codes, e.wide(row, bytes)), offset)
 	}
 	e.codesTo = e.r("add.s32", "%s, %s", e.codesPlace(at, unit), e.base)
 
@@ -159,30 +263,47 @@ func (e *emitter) loads() {
 	}
 	groups := e.r("div.u32", "%s, %d", e.K, e.product.group)
 	e.scaleFrom = e.Make("rd", "mad.lo.s64", "%s, 2, %s", e.wide(e.row(of), groups), e.either(upper, "rd", arrays[1], arrays[0]))
-	scales := e.r("add.s32", "%s, %d", e.base, e.slots(e.fit)*e.stageBytes(e.fit))
-	e.scaleTo = e.r("mad.lo.s32", "%s, %d, %s", e.thread, e.fit.chunk(), scales)
+	if e.begin != "" {
+		e.scaleFrom = e.plus(e.scaleFrom, e.r("mul.lo.s32", "%s, %d", e.rank, 2*e.fit.Part/e.product.group))
+	}
+	e.scaleTo = e.r("mad.lo.s32", "%s, %d, %s", e.thread, e.fit.chunk(), e.scalesPlace())
+	e.left = e.r("mov.b32", "%s", e.all)
+	e.slotBring, e.chunk, e.brought = e.r("mov.b32", "0"), e.r("mov.b32", "0"), e.r("mov.b32", "0")
+}
 
+// scalesPlace is where scales lie in shared memory.
+func (e *emitter) scalesPlace() string {
+	return e.r("add.s32", "%s, %d", e.base, e.fit.Slots*e.stageBytes(e.fit))
+}
+
+// loads finds what the thread brings of each stage of x, and where it finds what it multiplies.
+func (e *emitter) loads() {
 	xRow, unit := e.r("shr.u32", "%s, 4", e.thread), e.r("and.b32", "%s, 15", e.thread)
 	m := e.r("add.s32", "%s, %s", e.m0, xRow)
 	pitch := e.r("shl.b32", "%s, 1", e.K)
-	e.xFrom = e.plus(e.Make("rd", "add.s64", "%s, %s", e.args["x"], e.wide(m, pitch)), e.r("shl.b32", "%s, 4", unit))
+	offset := e.r("shl.b32", "%s, 4", unit)
+	if e.begin != "" {
+		offset = e.r("mad.lo.s32", "%s, 2, %s", e.begin, offset)
+	}
+	e.xFrom = e.plus(e.Make("rd", "add.s64", "%s, %s", e.args["x"], e.wide(m, pitch)), offset)
 	e.xStep = e.wide(pitch, "32")
 	swizzled := e.r("and.b32", "%s, 7", e.r("xor.b32", "%s, %s", unit, xRow))
 	to := e.r("add.s32", "%s, %s", e.r("shl.b32", "%s, 7", xRow), e.r("shl.b32", "%s, 4", swizzled))
 	to = e.r("mad.lo.s32", "%s, %d, %s", e.r("shr.u32", "%s, 3", unit), 128*e.fit.Rows, to)
 	e.xTo = e.r("add.s32", "%s, %s", to, e.base)
-	e.rows = nil
+	e.rows, e.mine = nil, ""
 	for j := 0; j < e.fit.Rows; j += 32 {
 		e.rows = append(e.rows, e.Make("p", "setp.lt.s32", "%s, %s", e.r("add.s32", "%s, %d", m, j), e.M))
 	}
-	e.left = e.r("mov.b32", "%s", e.K)
-	e.slotBring, e.chunk, e.brought = e.r("mov.b32", "0"), e.r("mov.b32", "0"), e.r("mov.b32", "0")
+	if e.fit.Rows < 32 {
+		e.mine = e.Make("p", "setp.lt.u32", "%s, %d", xRow, e.fit.Rows)
+	}
 
 	// The thread's second row is eight behind its first, and lies as that one.
 	first := e.r("mad.lo.s32", "%s, 16, %s", e.warp, e.quad)
 	first = e.r("mad.lo.s32", "%s, 64, %s", e.group, first)
 	e.codesAt = e.r("add.s32", "%s, %s", e.codesPlace(first, e.r("mov.b32", "0")), e.base)
-	e.scalesAt = e.r("mad.lo.s32", "%s, %d, %s", first, 2*e.fit.chunk(), scales)
+	e.scalesAt = e.r("mad.lo.s32", "%s, %d, %s", first, 2*e.fit.chunk(), e.scalesPlace())
 	e.descriptor = e.r("or.b32", "%s, %d", e.r("shr.u32", "%s, 4", e.base), 1<<16)
 	e.slotUse, e.scalesUse, e.stages = e.r("mov.b32", "0"), e.r("mov.b32", "0"), e.r("mov.b32", "0")
 }
@@ -201,56 +322,67 @@ func (e *emitter) codesPlace(row, unit string) string {
 // bring asks for a stage. Behind the last one it brings zeros, since an assembler has one wgmma wait for another where a branch lies
 // between.
 func (e *emitter) bring() {
+	e.bringRows(e.slotBring, e.left)
+	e.bringWeights()
+	e.Line("cp.async.commit_group")
+}
+
+// bringWeights asks for the codes of a stage, and for scales.
+func (e *emitter) bringWeights() {
 	to := e.r("add.s32", "%s, %s", e.codesTo, e.slotBring)
 	unit := e.r("and.b32", "%s, 3", e.thread)
 	for i := range e.bits / 4 {
-		at, size := to, e.within(e.r("mad.lo.s32", "%s, %d, %d", unit, 128/e.bits, i*depth/2), "")
+		at, size := to, e.within(e.r("mad.lo.s32", "%s, %d, %d", unit, 128/e.bits, i*depth/2), e.left, "")
 		if i > 0 { // four units on
 			at = e.r("xor.b32", "%s, 64", to)
 		}
 		for j, from := range e.codesFrom {
-			e.copy(at, j*columns/2*depth*e.bits/8, from, 64*i, size)
+			e.copy("", at, j*columns/2*depth*e.bits/8, from, 64*i, size)
 		}
 	}
 	e.bringScales()
-	to = e.r("add.s32", "%s, %s", e.xTo, e.slotBring)
+	for _, from := range e.codesFrom {
+		e.Line("add.s64 \t%s, %s, %d", from, from, depth*e.bits/8)
+	}
+	e.Line("sub.s32 \t%s, %s, %d", e.left, e.left, depth)
+	e.Line("add.s32 \t%s, %s, 1", e.brought, e.brought)
+	e.next(e.slotBring)
+}
+
+// bringRows asks for the rows of x of a stage, which comes to a slot when so many elements of the inner index are left.
+func (e *emitter) bringRows(slot, left string) {
+	to := e.r("add.s32", "%s, %s", e.xTo, slot)
 	from := e.xFrom
 	at := e.r("shl.b32", "%s, 3", e.r("and.b32", "%s, 15", e.thread))
 	for i, ok := range e.rows {
 		if i > 0 {
 			from = e.Make("rd", "add.s64", "%s, %s", from, e.xStep)
 		}
-		e.copy(to, i*32*128, from, 0, e.within(at, ok))
-	}
-	for _, from := range e.codesFrom {
-		e.Line("add.s64 \t%s, %s, %d", from, from, depth*e.bits/8)
+		e.copy(e.mine, to, i*32*128, from, 0, e.within(at, left, ok))
 	}
 	e.Line("add.s64 \t%s, %s, %d", e.xFrom, e.xFrom, 2*depth)
-	e.Line("sub.s32 \t%s, %s, %d", e.left, e.left, depth)
-	e.Line("add.s32 \t%s, %s, 1", e.brought, e.brought)
-	e.next(e.slotBring)
-	e.Line("cp.async.commit_group")
 }
 
-// period is for how many stages a chunk of scales is. A row's chunks lie one behind the other, and so do two or four chunks of a thread.
-func (e *emitter) period() int { return max(1, e.fit.Chunk/2*e.product.group/depth) }
-
-func (e *emitter) chunks() int {
-	if e.period() == 1 {
-		return maxSlots
+// fill asks for the first stages. Of some the weights are asked for already.
+func (e *emitter) fill(asked int) {
+	if asked > 0 {
+		slot, left := e.r("mov.b32", "0"), e.r("mov.b32", "%s", e.all)
+		e.times(asked, func() {
+			e.bringRows(slot, left)
+			e.Line("cp.async.commit_group")
+			e.Line("sub.s32 \t%s, %s, %d", left, left, depth)
+			e.next(slot)
+		})
 	}
-	return 2
+	e.times(e.fit.ahead()-asked, e.bring)
 }
-
-// chunk is how many bytes a chunk of scales takes in shared memory.
-func (f Fit) chunk() int { return max(8, f.Chunk) }
 
 // bringScales asks for the scales, or biases, of a row, with the first stage of those that a chunk is for.
 func (e *emitter) bringScales() {
 	some := e.Make("p", "setp.gt.s32", "%s, 0", e.left)
 	to := e.r("add.s32", "%s, %s", e.scaleTo, e.chunk)
 	if e.fit.Aligned {
-		begins := e.Make("p", "setp.eq.u32", "%s, 0", e.r("and.b32", "%s, %d", e.brought, e.period()-1))
+		begins := e.Make("p", "setp.eq.u32", "%s, 0", e.r("and.b32", "%s, %d", e.brought, e.fit.period(e.product.group)-1))
 		e.Line("and.pred \t%s, %s, %s", some, some, begins)
 		how := "ca"
 		if e.fit.Chunk == 16 {
@@ -278,29 +410,37 @@ func (e *emitter) bringScales() {
 func (e *emitter) turn(place, where string) {
 	size := threads * e.fit.chunk()
 	e.Line("@%s add.s32 \t%s, %s, %d", where, place, place, size)
-	e.Line("@%s mov.b32 \t%s, 0", e.Make("p", "setp.ge.u32", "%s, %d", place, e.chunks()*size), place)
+	e.Line("@%s mov.b32 \t%s, 0", e.Make("p", "setp.ge.u32", "%s, %d", place, e.chunks(e.fit)*size), place)
 }
 
 // next counts a stage's place on.
 func (e *emitter) next(slot string) {
 	e.Line("add.s32 \t%s, %s, %d", slot, slot, e.stageBytes(e.fit))
-	e.Line("@%s mov.b32 \t%s, 0", e.Make("p", "setp.ge.u32", "%s, %d", slot, e.slots(e.fit)*e.stageBytes(e.fit)), slot)
+	e.Line("@%s mov.b32 \t%s, 0", e.Make("p", "setp.ge.u32", "%s, %d", slot, e.fit.Slots*e.stageBytes(e.fit)), slot)
 }
 
-// within is 16 if an element of a stage is one of the inner index, and another predicate holds, else 0.
-func (e *emitter) within(at, also string) string {
-	p := e.Make("p", "setp.lt.s32", "%s, %s", at, e.left)
+// within is 16 if an element of a stage is one of those that are left, and another predicate holds, else 0.
+func (e *emitter) within(at, left, also string) string {
+	p := e.Make("p", "setp.lt.s32", "%s, %s", at, left)
 	if also != "" {
 		p = e.Make("p", "and.pred", "%s, %s", p, also)
 	}
 	return e.either(p, "r", "16", "0")
 }
 
-// copy brings 16 bytes to shared memory, or zeros if size is 0.
-func (e *emitter) copy(to string, place int, from string, offset int, size string) {
+// copy brings 16 bytes to shared memory, or zeros if size is 0, in threads where a predicate holds, or in all.
+func (e *emitter) copy(where, to string, place int, from string, offset int, size string) {
 	if e.fit.Aligned {
-		e.Line("cp.async.cg.shared.global \t[%s+%d], [%s+%d], 16, %s", to, place, from, offset, size)
+		if where != "" {
+			where = "@" + where + " "
+		}
+		e.Line("%scp.async.cg.shared.global \t[%s+%d], [%s+%d], 16, %s", where, to, place, from, offset, size)
 		return
+	}
+	if where != "" {
+		skip := e.Label()
+		e.Line("@!%s bra \t%s", where, skip)
+		defer e.Mark(skip)
 	}
 	if offset > 0 {
 		from = e.Make("rd", "add.s64", "%s, %d", from, offset)
@@ -314,7 +454,7 @@ type affine struct{ scale, bias []string }
 // affines reads those of the thread's rows.
 func (e *emitter) affines(far string) (rows [2]affine) {
 	at := e.r("add.s32", "%s, %s", e.scalesAt, e.scalesUse)
-	within := e.r("and.b32", "%s, %d", e.stages, e.period()-1) // the stage of those that the chunk is for
+	within := e.r("and.b32", "%s, %d", e.stages, e.fit.period(e.product.group)-1) // the stage of those that the chunk is for
 	n := depth / e.product.group
 	at = e.r("mad.lo.s32", "%s, %d, %s", e.r("shr.u32", "%s, %d", within, 1-min(1, n-1)), max(4, 2*n), at)
 	for i := range rows {
@@ -391,7 +531,11 @@ const phase = 8192
 
 // products adds up the products of all stages, with weights that are rounded once, or twice as the term has it. It returns a
 // predicate: if it holds for any thread, rounding once is not enough, and the sums cannot be used.
-func (e *emitter) products(once bool) (far string) {
+// Of some stages weights are asked for already.
+func (e *emitter) products(once bool, asked int) (far string) {
+	if asked == 0 {
+		e.weights()
+	}
 	e.loads()
 	for i := range e.frag {
 		for j := range e.frag[i] {
@@ -401,17 +545,15 @@ func (e *emitter) products(once bool) (far string) {
 	if once {
 		far = e.Make("p", "setp.ne.u32", "%s, %s", e.K, e.K)
 	}
-	saved := e.r("add.s32", "%s, %d", e.r("mad.lo.s32", "%s, 4, %s", e.thread, e.base), e.slots(e.fit)*e.stageBytes(e.fit)+e.scalesBytes(e.fit))
-	rest, end := e.r("mov.b32", "%s", e.K), e.r("mov.b32", "0")
+	saved := e.r("add.s32", "%s, %d", e.r("mad.lo.s32", "%s, 4, %s", e.thread, e.base), e.savedAt(e.fit))
+	rest, end := e.r("mov.b32", "%s", e.all), e.r("mov.b32", "0")
 	phases, stage := e.Label(), e.Label()
 	if e.fit.Long {
 		for i := range e.acc {
 			e.Line("st.shared.b32 \t[%s+%d], 0", saved, 4*threads*i)
 		}
 	}
-	for range e.slots(e.fit) - 2 {
-		e.bring()
-	}
+	e.fill(asked)
 	if e.fit.Long {
 		e.Mark(phases)
 		e.Line("max.s32 \t%s, %s, 0", end, e.r("sub.s32", "%s, %d", rest, phase))
@@ -420,13 +562,13 @@ func (e *emitter) products(once bool) (far string) {
 		e.Line("mov.f32 \t%s, 0f00000000", v)
 	}
 	e.Mark(stage)
-	e.Line("cp.async.wait_group \t%d", e.slots(e.fit)-3)
+	e.Line("cp.async.wait_group \t%d", e.fit.ahead()-1)
 	e.Line("fence.proxy.async.shared::cta")
 	e.Line("bar.sync \t0")
 	e.stage(far, once)
 	e.next(e.slotUse)
 	e.Line("add.s32 \t%s, %s, 1", e.stages, e.stages)
-	e.turn(e.scalesUse, e.Make("p", "setp.eq.u32", "%s, 0", e.r("and.b32", "%s, %d", e.stages, e.period()-1)))
+	e.turn(e.scalesUse, e.Make("p", "setp.eq.u32", "%s, 0", e.r("and.b32", "%s, %d", e.stages, e.fit.period(e.product.group)-1)))
 	e.Line("sub.s32 \t%s, %s, %d", rest, rest, depth)
 	e.Line("@%s bra \t%s", e.Make("p", "setp.gt.s32", "%s, %s", rest, end), stage)
 	e.Line("wgmma.wait_group.sync.aligned \t0")
@@ -480,8 +622,12 @@ func (e *emitter) stage(far string, once bool) {
 			e.Line("wgmma.mma_async.sync.aligned.m64n%dk16.f32.%s.%s \t{%s}, {%s}, %s, %s, 1, 1, 0",
 				e.fit.Rows, name, name, strings.Join(e.acc, ", "), strings.Join(a[:], ", "), d, e.always)
 			e.Line("wgmma.commit_group.sync.aligned")
-			if step == 0 {
-				e.bring() // while tensor cores have something to do
+			switch { // while tensor cores have something to do
+			case step > 0:
+			case e.fit.whole(): // there is nothing to bring; groups are counted
+				e.Line("cp.async.commit_group")
+			default:
+				e.bring()
 			}
 		}
 	}
