@@ -60,12 +60,14 @@ type step struct {
 	whole  bool // nvptx.WholeThreadgroups
 	mma    nvptx.MMA
 	entry  *entry
+	few    []few // entries that are launched instead where a replay has few rows, the fewest first
+	rows   int32 // of few: the operation that says how many rows there are
 	grid
 }
 
 // form returns the form of a step's entry.
 func (c *code) form(s *step) form {
-	return form{s.additions > 0, s.values, c.programmatic, s.mma, c.fitted(s)}
+	return form{s.additions > 0, s.values, c.programmatic, s.mma, c.fitted(s, 0)}
 }
 
 // count is how many parameters the step's entry has.
@@ -122,7 +124,9 @@ func (c *code) arrange(g *ir.Graph, most [3]int) {
 		s.whole = c.filled(s)
 		s.params = c.bytes
 		c.bytes += 16 * s.count()
-		s.entry = s.kernel.entry(c.form(s), "", nil)
+		f := c.form(s)
+		s.entry = s.kernel.entry(f, "", nil)
+		c.fewer(g, s, f)
 		size := p.Grids[p.Ops[s.dispatch].Index].Size
 		if len(c.vars(s.dispatch)) == 0 || c.vars(s.dispatch)[0].Op != s.dispatch {
 			s.hollow = size[0] == 0 || size[1] == 0 || size[2] == 0
@@ -195,8 +199,9 @@ func (c *code) depends(n int32) {
 			c.users[o.Index] = append(u, n)
 		}
 	}
-	varies := s.counts >= 0 // a grid from memory is read for each launch
-	if varies {
+	varies := len(s.few) > 0
+	if s.counts >= 0 { // a grid from memory is read for each launch
+		varies = true
 		bind(&c.Ops[s.counts])
 	}
 	for i := s.first; i <= s.dispatch; i++ {

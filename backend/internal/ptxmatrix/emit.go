@@ -55,9 +55,6 @@ func (p *product) Emit(launch nvptx.Launch, f Fit) []byte {
 	if f.Splits > 1 {
 		e.cluster = f.Splits
 	}
-	if f.Resident > 1 {
-		e.resident = f.Resident
-	}
 	early := 0 // stages whose weights are asked for before the wait for the launches before
 	if launch.Programmatic && launch.Values && f.Aligned && f.Still {
 		early = f.early()

@@ -1,6 +1,7 @@
 package ptxmatrix
 
 import (
+	"math/bits"
 	"regexp"
 	"strconv"
 
@@ -124,8 +125,9 @@ type Fit struct {
 	Aligned bool // memory is read 16 bytes at a time
 	Long    bool // the inner index may have more than one phase
 	Chunk   int  // bytes of scales that are read at a time, if Aligned
-	// Of a product of matrices: how many rows of x there are at most, if that is fewer than the grid says, else 0; how many blocks, a cluster, share the inner index, and how many elements of it each has at most (0: all, of an unknown number);
-	// for how many stages there is memory; and whether matrices and sizes are the same in each replay, so that weights may be asked for before the wait.
+	// Of a product of matrices: how many rows of x there are at most (0: as the grid says); how many blocks, a cluster, share the inner index, and how
+	// many elements of it each has at most (0: all, of an unknown number); for how many stages there is memory; and whether matrices and sizes are the
+	// same in each replay, so that weights may be asked for before the wait.
 	Most, Splits, Part, Slots int
 	Still                     bool
 	// Of a product with vectors: the length of a vector, how many results it has if all are alike, else the heads that it makes, tiles of rows, the
@@ -161,15 +163,17 @@ func (p *product) Fit(groups [3]uint64, given Given) (best Fit) {
 // fit is how blocks of so many rows are launched, of which so many share the inner index. It reports whether they can.
 func (p *product) fit(groups [3]uint64, given Given, rows, splits int) (f Fit, ok bool) {
 	k, known := given.Constant("K")
-	f = Fit{Rows: rows, Aligned: given.Aligned && known, Long: !known || k > phase, Chunk: 16, Splits: splits, Still: known, Resident: 1} // a second block of a multiprocessor would have 64 registers for a thread, and needs more
-	if m, there := given.Constant("M"); there && m > 0 && m < 1<<30 {
-		f.Most = int(m)
+	f = Fit{Rows: rows, Aligned: given.Aligned && known, Long: !known || k > phase, Chunk: 16, Splits: splits, Still: known}
+	all, _ := p.size(groups)
+	if given.Rows > 0 {
+		all = min(all, uint64(given.Rows))
 	}
-	if given.Rows > 0 && (f.Most == 0 || given.Rows < f.Most) {
-		f.Most = given.Rows
+	if m, there := given.Constant("M"); there && m > 0 {
+		all = min(all, uint64(m))
 	}
-	if all, _ := p.size(groups); uint64(f.Most) >= all {
-		f.Most = 0
+	// A grid counts 64 rows at a time, or 32. Numbers of rows that are not far apart have one code.
+	if all <= 64 {
+		f.Most = max(8, 1<<bits.Len64(all-1))
 	}
 	for f.Aligned && (2*k/int64(p.group)%int64(f.Chunk) != 0 || f.Chunk/2*p.group < depth) {
 		f.Chunk /= 2
