@@ -336,6 +336,145 @@ func TestProducts(t *testing.T) {
 	}
 }
 
+// TestProductFits: of few rows blocks share the inner index, as many as there are multiprocessors for; each has stages that begin where a chunk of scales does, at least four. Their tiles are
+// no taller than the rows, and memory suffices.
+func TestProductFits(t *testing.T) {
+	all := map[string]ptxmatrix.Kernel{}
+	for _, x := range []struct {
+		name       string
+		k, columns int
+		m, limit   int // rows, if they are known; how many there are at most
+		tile       int
+		splits     int
+		part       int
+		blocks     uint64
+	}{
+		{"add_float16_t_gs_32_b_4", 4096, 4096, 2, 0, 8, 8, 512, 128},
+		{"add_float16_t_gs_32_b_4", 4096, 4096, 0, 8, 8, 8, 512, 128},
+		{"add_float16_t_gs_32_b_4", 14336, 4096, 9, 0, 16, 8, 1792, 128},
+		{"add_bfloat16_t_gs_128_b_4", 4096, 4096, 30, 0, 32, 8, 512, 128},
+		{"add_float16_t_gs_64_b_8", 14336, 4096, 0, 64, 64, 8, 1792, 128},
+		{"silu_mul_float16_t_gs_32_b_4", 4096, 14336, 8, 0, 8, 1, 4096, 112},
+		{"x3_float16_t_gs_32_b_4", 4096, 6144, 8, 0, 8, 4, 1024, 104},
+		{"add_float16_t_gs_32_b_4", 4096, 4096, 0, 0, 128, 1, 4096, 512},
+		{"add_float16_t_gs_32_b_4", 512, 256, 8, 0, 8, 1, 512, 1},
+		{"add_float16_t_gs_32_b_4", 14336, 4096, 4096, 0, 128, 2, 7168, 1024},
+	} {
+		p := all[x.name]
+		if p == nil {
+			_, p = described(t, "affine_qmm_t_"+x.name+"_alN_true")
+			all[x.name] = p
+		}
+		groups := [3]uint64{64, uint64(x.columns / 64), 1}
+		if strings.HasPrefix(x.name, "silu") {
+			groups[1] *= 2
+		}
+		given := ptxmatrix.Given{Aligned: true, Multiprocessors: 132, Rows: x.limit, Still: func(string) bool { return true }, Constant: func(name string) (int64, bool) {
+			if name == "M" {
+				return int64(x.m), x.m > 0
+			}
+			return map[string]int64{"K": int64(x.k), "N": int64(x.columns), "n0": 4096, "n1": 1024, "n2": 1024}[name], true
+		}}
+		f := p.Fit(groups, given)
+		grid, threads, shared := p.Launch(groups, f)
+		require.Equal(t, []any{x.tile, x.splits, x.part, x.blocks}, []any{f.Rows, f.Splits, f.Part, grid[0] * grid[1]}, "%+v %+v", x, f)
+		require.Zero(t, grid[0]%uint64(f.Splits), "clusters lie along the first dimension")
+		require.EqualValues(t, 512, threads)
+		require.LessOrEqual(t, shared, uint32(227<<10))
+		require.True(t, f.Still)
+		given.Still = func(name string) bool { return !strings.HasPrefix(name, "scales") }
+		require.False(t, p.Fit(groups, given).Still, "what moves is not read before the wait")
+	}
+	// Whatever is asked for fits memory, with parts that all have something to do.
+	for name, p := range all {
+		for _, k := range []int{128, 1024, 2304, 4096, 8320, 11008, 32768, 1 << 20} {
+			for _, rows := range []int{8, 16, 32, 64, 128} {
+				for _, splits := range []int{1, 2, 4, 8} {
+					f, ok := ptxmatrix.FitOf(p, [3]uint64{1, 4, 1}, ptxmatrix.Given{Aligned: true, Multiprocessors: 132, Still: func(string) bool { return true }, Constant: func(string) (int64, bool) { return int64(k), true }}, rows, splits)
+					if !ok {
+						continue
+					}
+					_, _, shared := p.Launch([3]uint64{1, 4, 1}, f)
+					require.LessOrEqual(t, shared, uint32(227<<10), "%s %d %+v", name, k, f)
+					require.Less(t, (splits-1)*f.Part, k, "%s %d %+v", name, k, f)
+					require.GreaterOrEqual(t, splits*f.Part, k, "%s %d %+v", name, k, f)
+					require.Equal(t, f.Part > 8192, f.Long, "%s %d %+v", name, k, f)
+				}
+			}
+		}
+	}
+}
+
+// TestBeforeWait: before the wait for the launches before nothing is read but weights, by copies, which the table does not move.
+func TestBeforeWait(t *testing.T) {
+	k, p := described(t, "affine_qmm_t_silu_mul_float16_t_gs_32_b_4_alN_false")
+	for _, still := range []bool{true, false} {
+		f, ok := ptxmatrix.FitOf(p, [3]uint64{1, 8, 1}, ptxmatrix.Given{Aligned: true, Multiprocessors: 132, Constant: func(string) (int64, bool) { return 2048, true }, Still: func(string) bool { return still }}, 8, 2)
+		require.True(t, ok)
+		for _, launch := range []nvptx.Launch{{Values: true, Programmatic: true}, {Values: true, Programmatic: true, Moving: true}, {Programmatic: true}} {
+			text := p.Emit(launch, f)
+			before, behind, waits := strings.Cut(string(text), "griddepcontrol.wait")
+			require.True(t, waits)
+			require.NotContains(t, behind, "griddepcontrol.wait")
+			require.NotContains(t, before, "ld.global")
+			early, err := nvptx.Early(text)
+			require.NoError(t, err)
+			if !still || !launch.Values {
+				require.NotContains(t, before, "cp.async")
+				require.Empty(t, early)
+				continue
+			}
+			require.Equal(t, 3, strings.Count(before, "cp.async"), "two rows of codes, and scales or biases")
+			require.Len(t, early, 6)
+			for _, i := range early {
+				require.Regexp(t, "^(w|scales|biases)_(gate|up)$", k.Args[i].Name)
+			}
+		}
+	}
+}
+
+// TestOnePartBeginsAgain: where weights of one block's part of the inner index have to be rounded twice, and those of another's need not, the cluster adds up
+// what both have.
+func TestOnePartBeginsAgain(t *testing.T) {
+	const inner, rows = 1024, 2
+	k, p := described(t, "affine_qmm_t_float16_t_gs_32_b_4_alN_false_batch_0")
+	n, r := number16{ir.F16}, rand.New(rand.NewPCG(5, 6))
+	for _, far := range []int{-1, 3, inner/32 - 1} { // the group of weights that needs it, in none of the parts, in the first or in the second
+		w := matrix{codes: make([]byte, inner/2)}
+		for i := range w.codes {
+			w.codes[i] = byte(r.Uint32())
+		}
+		for g := range inner / 32 {
+			scale, bias := n.of(0.05), n.of(-0.4)
+			if g == far {
+				scale, bias = n.of(0x1.5ap-20), n.of(2.5)
+			}
+			w.scales, w.biases = binary.LittleEndian.AppendUint16(w.scales, scale), binary.LittleEndian.AppendUint16(w.biases, bias)
+			for i := range 32 {
+				q := w.codes[(32*g+i)/2] >> (4 * (i % 2)) & 15
+				w.w = append(w.w, n.value(n.of(float64(float32(n.value(scale))*float32(q)+float32(n.value(bias))))))
+			}
+		}
+		m := &ptxrun.Memory{}
+		x, bytes := n.numbers(r, rows*inner, normal(1))
+		out := make([]byte, 2*rows)
+		launchedAs(t, func(groups [3]uint64, given ptxmatrix.Given) ptxmatrix.Fit {
+			f, ok := ptxmatrix.FitOf(p, groups, given, 8, 2)
+			require.True(t, ok)
+			return f
+		}, 4, m, k, p, nvptx.Launch{Values: true, Programmatic: true}, true, [3]uint64{1, 1, 1}, [3]uint64{32, 2, 2}, map[string]any{
+			"x": m.Add(bytes), "w": m.Add(w.codes), "scales": m.Add(w.scales), "biases": m.Add(w.biases), "y": m.Add(out), "K": inner, "N": 1, "M": rows,
+		})
+		for i := range rows {
+			want, bound := 0.0, 0.0
+			for e, v := range w.w {
+				want, bound = want+v*x[i*inner+e], bound+math.Abs(v*x[i*inner+e])
+			}
+			require.InDelta(t, want, n.value(binary.LittleEndian.Uint16(out[2*i:])), bound*inner*0x1p-24+0.51*n.ulp(want), "row %d, far %d", i, far)
+		}
+	}
+}
+
 // TestWaits leaves out, of products whose blocks have all of the inner index or share it, each instruction that orders threads, blocks, copies and tensor cores: the
 // interpreter notices.
 func TestWaits(t *testing.T) {
