@@ -32,6 +32,7 @@ type code struct {
 	mma             nvptx.MMA // what tensor cores may multiply
 	multiprocessors int
 	sometimes       []int32 // steps that some replays leave out
+	choice          bool    // there are steps with several entries
 	marks           []mark  // if a tool takes ranges
 	// arcs are the edges of a replay's CUDA graph, whose nodes are the steps, and then so many joins.
 	arcs  []arc
@@ -127,6 +128,7 @@ func (c *code) arrange(g *ir.Graph, most [3]int) {
 		f := c.form(s)
 		s.entry = s.kernel.entry(f, "", nil)
 		c.fewer(g, s, f)
+		c.choice = c.choice || len(s.few) > 0
 		size := p.Grids[p.Ops[s.dispatch].Index].Size
 		if len(c.vars(s.dispatch)) == 0 || c.vars(s.dispatch)[0].Op != s.dispatch {
 			s.hollow = size[0] == 0 || size[1] == 0 || size[2] == 0
