@@ -29,7 +29,7 @@ type emitter struct {
 	codesTo, xFrom, xTo, xStep, scaleFrom, scaleTo string
 	chunk                                          string   // of scales, which is brought next: its place in shared memory
 	mine                                           string   // predicate: the thread brings x; "" if all do
-	rows                                           []string // predicates: there are these rows of x
+	rows                                           []string // predicates: there are these rows of x; if memory is aligned, how many bytes of them are copied
 	all, left                                      string   // elements of the inner index that the block has, and that no stage has yet
 
 	// Where the thread finds its two rows' codes, and scales and biases, and its warpgroup x; where in shared memory the next stage comes, and
@@ -290,7 +290,11 @@ func (e *emitter) loads() {
 	e.xTo = e.r("add.s32", "%s, %s", to, e.base)
 	e.rows, e.mine = nil, ""
 	for j := 0; j < e.fit.Rows; j += 32 {
-		e.rows = append(e.rows, e.Make("p", "setp.lt.s32", "%s, %s", e.r("add.s32", "%s, %d", m, j), e.M))
+		ok := e.Make("p", "setp.lt.s32", "%s, %s", e.r("add.s32", "%s, %d", m, j), e.M)
+		if e.fit.Aligned {
+			ok = e.either(ok, "r", "16", "0")
+		}
+		e.rows = append(e.rows, ok)
 	}
 	if e.fit.Rows < 32 {
 		e.mine = e.Make("p", "setp.lt.u32", "%s, %d", xRow, e.fit.Rows)
@@ -316,8 +320,8 @@ func (e *emitter) codesPlace(row, unit string) string {
 	return e.r("add.s32", "%s, %d", at, 2*depth*e.fit.Rows)
 }
 
-// bring asks for a stage. Behind the last one it brings zeros, since an assembler has one wgmma wait for another where a branch lies
-// between.
+// bring asks for a stage. Behind the last one it brings zeros, or nothing by predicates, since an assembler has one wgmma wait for another where a branch lies
+// between. The inner index of memory that is aligned ends where a stage does.
 func (e *emitter) bring() {
 	e.bringRows(e.slotBring, e.left)
 	e.bringWeights()
@@ -327,17 +331,21 @@ func (e *emitter) bring() {
 // bringWeights asks for the codes of a stage, and for scales.
 func (e *emitter) bringWeights() {
 	to := e.r("add.s32", "%s, %s", e.codesTo, e.slotBring)
+	some := e.Make("p", "setp.gt.s32", "%s, 0", e.left)
 	unit := e.r("and.b32", "%s, 3", e.thread)
 	for i := range e.bits / 4 {
-		at, size := to, e.within(e.r("mad.lo.s32", "%s, %d, %d", unit, 128/e.bits, i*depth/2), e.left, "")
+		at, where, size := to, some, ""
 		if i > 0 { // four units on
 			at = e.r("xor.b32", "%s, 64", to)
 		}
+		if !e.fit.Aligned {
+			where, size = "", e.within(e.r("mad.lo.s32", "%s, %d, %d", unit, 128/e.bits, i*depth/2), e.left, "")
+		}
 		for j, from := range e.codesFrom {
-			e.copy("", at, j*columns/2*depth*e.bits/8, from, 64*i, size)
+			e.copy(where, at, j*columns/2*depth*e.bits/8, from, 64*i, size)
 		}
 	}
-	e.bringScales()
+	e.bringScales(some)
 	for _, from := range e.codesFrom {
 		e.Line("add.s64 \t%s, %s, %d", from, from, depth*e.bits/8)
 	}
@@ -351,11 +359,22 @@ func (e *emitter) bringRows(slot, left string) {
 	to := e.r("add.s32", "%s, %s", e.xTo, slot)
 	from := e.xFrom
 	at := e.r("shl.b32", "%s, 3", e.r("and.b32", "%s, 15", e.thread))
+	where := e.mine
+	if e.fit.Aligned {
+		where = e.Make("p", "setp.gt.s32", "%s, 0", left)
+		if e.mine != "" {
+			where = e.Make("p", "and.pred", "%s, %s", where, e.mine)
+		}
+	}
 	for i, ok := range e.rows {
 		if i > 0 {
 			from = e.Make("rd", "add.s64", "%s, %s", from, e.xStep)
 		}
-		e.copy(e.mine, to, i*32*128, from, 0, e.within(at, left, ok))
+		size := ok
+		if !e.fit.Aligned {
+			size = e.within(at, left, ok)
+		}
+		e.copy(where, to, i*32*128, from, 0, size)
 	}
 	e.Line("add.s64 \t%s, %s, %d", e.xFrom, e.xFrom, 2*depth)
 }
@@ -374,13 +393,12 @@ func (e *emitter) fill(asked int) {
 	e.times(e.fit.ahead()-asked, e.bring)
 }
 
-// bringScales asks for the scales, or biases, of a row, with the first stage of those that a chunk is for.
-func (e *emitter) bringScales() {
-	some := e.Make("p", "setp.gt.s32", "%s, 0", e.left)
+// bringScales asks for the scales, or biases, of a row, with the first stage of those that a chunk is for. A predicate says that there is the stage.
+func (e *emitter) bringScales(some string) {
 	to := e.r("add.s32", "%s, %s", e.scaleTo, e.chunk)
 	if e.fit.Aligned {
 		begins := e.Make("p", "setp.eq.u32", "%s, 0", e.r("and.b32", "%s, %d", e.brought, e.fit.period(e.product.group)-1))
-		e.Line("and.pred \t%s, %s, %s", some, some, begins)
+		some = e.Make("p", "and.pred", "%s, %s", some, begins)
 		how := "ca"
 		if e.fit.Chunk == 16 {
 			how = "cg"
@@ -425,13 +443,16 @@ func (e *emitter) within(at, left, also string) string {
 	return e.either(p, "r", "16", "0")
 }
 
-// copy brings 16 bytes to shared memory, or zeros if size is 0, in threads where a predicate holds, or in all.
+// copy brings 16 bytes to shared memory, or zeros if size is 0, in threads where a predicate holds, or in all. Without a size it is 16.
 func (e *emitter) copy(where, to string, place int, from string, offset int, size string) {
 	if e.fit.Aligned {
 		if where != "" {
 			where = "@" + where + " "
 		}
-		e.Line("%scp.async.cg.shared.global \t[%s+%d], [%s+%d], 16, %s", where, to, place, from, offset, size)
+		if size != "" {
+			size = ", " + size
+		}
+		e.Line("%scp.async.cg.shared.global \t[%s+%d], [%s+%d], 16%s", where, to, place, from, offset, size)
 		return
 	}
 	if where != "" {
@@ -445,8 +466,11 @@ func (e *emitter) copy(where, to string, place int, from string, offset int, siz
 	e.single(to, place, from, e.Make("p", "setp.ne.u32", "%s, 0", size))
 }
 
-// affine is what the codes of a row become weights by, twice in a register: by group.
-type affine struct{ scale, bias []string }
+// affine is what the codes of a row become weights by: by group, twice in a register; and scales and biases as they lie in memory.
+type affine struct {
+	scale, bias []string
+	words       [2][]string
+}
 
 // affines reads those of the thread's rows.
 func (e *emitter) affines(far string) (rows [2]affine) {
@@ -465,13 +489,14 @@ func (e *emitter) affines(far string) (rows [2]affine) {
 				e.Line("ld.shared.b32 \t%s, [%s+%d]", words[0], at, place)
 			}
 			var out []string
-			for j := range n {
-				selector := []string{"0x1010", "0x3232"}[j%2]
-				if n == 1 {
-					selector = e.r("mad.lo.s32", "%s, %d, %d", e.r("and.b32", "%s, 1", within), 0x2222, 0x1010)
+			if n == 1 {
+				out = append(out, e.r("prmt.b32", "%s, 0, %s", words[0], e.r("mad.lo.s32", "%s, %d, %d", e.r("and.b32", "%s, 1", within), 0x2222, 0x1010)))
+			} else { // an operand of fma takes one half twice as it is
+				for _, half := range e.halves(words)[:n] {
+					out = append(out, e.r("mov.b32", "{%s, %s}", half, half))
 				}
-				out = append(out, e.r("prmt.b32", "%s, 0, %s", words[j/2], selector))
 			}
+			rows[i].words[k] = words
 			if k == 0 {
 				rows[i].scale = out
 			} else {
@@ -480,9 +505,7 @@ func (e *emitter) affines(far string) (rows [2]affine) {
 		}
 	}
 	if far != "" {
-		for first := range (n + 1) / 2 {
-			e.apart(rows, first, min(first+(n+1)/2, n-1), far)
-		}
+		e.apart(rows, far)
 	}
 	return rows
 }
@@ -490,36 +513,42 @@ func (e *emitter) affines(far string) (rows [2]affine) {
 // holds reports whether weights are decoded by fma in their own type, which has to hold a code.
 func (e *emitter) holds() bool { return e.typ == ir.F16 || e.bits == 4 }
 
-// apart makes a predicate true if scale·code + bias may not fit an f32 exactly, for some codes of a row in a stage. Where it
+// apart sets the upper bit of a half of a register if scale·code + bias may not fit an f32 exactly, for some codes of a row in a stage. Where it
 // fits, rounding it to f32 and then to 16 bits, as the term does, is the same as rounding it once, as fma does. It fits if
 // the exponents of scale and bias are not far apart: from the lowest bit of both to the highest of the sum there are then at most 24
 // bits. With a bias of 0 it always fits. Of four threads each looks at
-// one row and one of two groups.
-func (e *emitter) apart(rows [2]affine, first, last int, some string) {
+// one row and two groups, side by side in a word. Its halves are compared together: that of a scale is less than 2^15, which is added to that of a bias.
+func (e *emitter) apart(rows [2]affine, some string) {
 	lower := e.Make("p", "setp.lt.u32", "%s, 2", e.member)
 	even := e.Make("p", "setp.eq.u32", "%s, 0", e.r("and.b32", "%s, 1", e.member))
-	own := func(of func(affine) []string) string {
+	own := func(k int) string {
 		var v [2]string
 		for i, r := range rows {
-			v[i] = e.either(even, "r", of(r)[first], of(r)[last])
+			w := r.words[k]
+			if v[i] = w[0]; len(w) > 1 {
+				v[i] = e.either(even, "r", w[0], w[1])
+			}
 		}
 		return e.either(lower, "r", v[0], v[1])
 	}
-	scale, bias := own(func(a affine) []string { return a.scale }), own(func(a affine) []string { return a.bias })
+	scale, bias := own(0), own(1)
 	fraction, most := 10, 31
 	if e.typ == ir.BF16 {
 		fraction, most = 7, 255
 	}
-	exponent := func(v string) string {
-		x := e.r("and.b32", "%s, %d", e.r("shr.u32", "%s, %d", v, fraction), most)
-		return e.r("max.u32", "%s, 1", x)
-	}
 	// The sum is below 2^(1 + max(exponent of the scale + bits, exponent of the bias) + 1).
 	below, above := 24-fraction-e.bits-2, 24-fraction-2
-	distance := e.r("add.s32", "%s, %d", e.r("sub.s32", "%s, %s", exponent(bias), exponent(scale)), below)
-	far := e.Make("p", "setp.gt.u32", "%s, %d", distance, below+above)
-	far = e.Make("p", "and.pred", "%s, %s", far, e.Make("p", "setp.ne.u32", "%s, 0", e.r("and.b32", "%s, 0x7FFF", bias)))
-	e.Line("or.pred \t%s, %s, %s", some, some, far)
+	const half, rest, lowest = 0x10001, 0x7FFF7FFF, 0x80008000
+	exponents, one := most<<fraction*half, 1<<fraction*half
+	s := e.r("max.u16x2", "%s, %s", e.r("and.b32", "%s, %d", scale, exponents), e.r("mov.b32", "%d", one))
+	// 0xEA: (a & b) | c
+	b := e.r("max.u16x2", "%s, %s", e.r("lop3.b32", "%s, %d, %d, 0xEA", bias, exponents, lowest), e.r("mov.b32", "%d", lowest|one))
+	distance := e.r("sub.s32", "%s, %s", b, s)
+	near := e.r("max.u16x2", "%s, %s", distance, e.r("mov.b32", "%d", lowest-below<<fraction*half))
+	near = e.r("min.u16x2", "%s, %s", near, e.r("mov.b32", "%d", lowest+above<<fraction*half))
+	far := e.r("add.s32", "%s, %d", e.r("xor.b32", "%s, %s", near, distance), rest)
+	there := e.r("add.s32", "%s, %d", e.r("and.b32", "%s, %d", bias, rest), rest)
+	e.Line("lop3.b32 \t%s, %s, %s, %s, 0xF8", some, some, far, there) // a | (b & c)
 }
 
 // phase is of how many elements of the inner index tensor cores add up the products: what they cut off stays within the bound of
@@ -540,7 +569,7 @@ func (e *emitter) products(once bool, asked int) (far string) {
 		}
 	}
 	if once {
-		far = e.Make("p", "setp.ne.u32", "%s, %s", e.K, e.K)
+		far = e.r("mov.b32", "0")
 	}
 	saved := e.r("add.s32", "%s, %d", e.r("mad.lo.s32", "%s, 4, %s", e.thread, e.base), e.savedAt(e.fit))
 	rest, end := e.r("mov.b32", "%s", e.all), e.r("mov.b32", "0")
@@ -577,6 +606,9 @@ func (e *emitter) products(once bool, asked int) (far string) {
 		e.Line("@%s bra \t%s", e.Make("p", "setp.gt.s32", "%s, 0", rest), phases)
 	}
 	e.Line("cp.async.wait_all")
+	if once {
+		far = e.Make("p", "setp.ne.u32", "%s, 0", e.r("and.b32", "%s, %d", far, 0x80008000))
+	}
 	return far
 }
 
