@@ -106,9 +106,10 @@ const (
 	sharedMemory = 227 << 10
 	// mostSplits is how many blocks share the inner index at most: more need not fit a group of multiprocessors of the GPU.
 	mostSplits = 8
-	// fewestStages is how many stages each of them has at least.
-	fewestStages = 4
 )
+
+// FewestStages is how many stages each block has at least of those that share the inner index. Tests of a device set it to 1, so that short ones are shared too.
+var FewestStages = 4
 
 // Given is what is known of a launch.
 type Given struct {
@@ -194,7 +195,7 @@ func (p *product) fit(groups [3]uint64, given Given, rows, splits int) (f Fit, o
 		}
 		f.Part = depth * part
 		f.Long = f.Part > phase
-		if splits > 1 && (part < fewestStages || (splits-1)*part >= stages) {
+		if splits > 1 && (part < FewestStages || (splits-1)*part >= stages) {
 			return Fit{}, false
 		}
 	}
