@@ -228,7 +228,7 @@ func TestProducts(t *testing.T) {
 		{"affine_qmm_t_add_float16_t_gs_32_b_4_alN_false", 16640, 2, []int{9}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.F16, 32, 4, "add", 8, 2},
 		{"affine_qmm_t_x3_float16_t_gs_32_b_8_alN_false", 3008, 5, []int{9, 4, 300}, nvptx.Launch{Programmatic: true}, true, ir.F16, 32, 8, "x3", 8, 1},
 		{"affine_qmm_t_float16_t_gs_64_b_4_alN_false_batch_0", 1024, 18, []int{260}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.F16, 64, 4, "", 64, 1},
-	}, 6) {
+	}, 10) {
 		t.Run(fmt.Sprint(x.name, " ", x.k, " ", x.splits), func(t *testing.T) {
 			k, p := described(t, x.name)
 			r := rand.New(rand.NewPCG(1, uint64(x.k)))
@@ -488,7 +488,7 @@ func TestWaits(t *testing.T) {
 		{1024, 8, 2, nvptx.Launch{Values: true, Programmatic: true}, 22},
 		{2560, 32, 2, nvptx.Launch{Values: true}, 24},
 		{3072, 8, 1, nvptx.Launch{Values: true, Programmatic: true}, 20},
-	}, 2) {
+	}, 4) {
 		k, p := described(t, name)
 		groups := [3]uint64{1, 1, 1}
 		f, ok := ptxmatrix.FitOf(p, groups, ptxmatrix.Given{Aligned: true, Multiprocessors: 1, Constant: func(name string) (int64, bool) {
