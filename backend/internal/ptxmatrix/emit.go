@@ -29,6 +29,7 @@ type emitter struct {
 	codesTo, xFrom, xTo, xStep, scaleFrom, scaleTo string
 	chunk                                          string   // of scales, which is brought next: its place in shared memory
 	mine                                           string   // predicate: the thread brings x; "" if all do
+	xStage, xLeft                                  string   // of x that is kept: which stage of several the thread brings first, and the elements from there on
 	rows                                           []string // predicates: there are these rows of x; if memory is aligned, how many bytes of them are copied
 	all, left                                      string   // elements of the inner index that the block has, and that no stage has yet
 
@@ -270,15 +271,22 @@ func (e *emitter) weights() {
 
 // scalesPlace is where scales lie in shared memory.
 func (e *emitter) scalesPlace() string {
-	return e.r("add.s32", "%s, %d", e.base, e.fit.Slots*e.stageBytes(e.fit))
+	return e.r("add.s32", "%s, %d", e.base, e.behindStages(e.fit))
 }
 
 // loads finds what the thread brings of each stage of x, and where it finds what it multiplies.
 func (e *emitter) loads() {
 	xRow, unit := e.r("shr.u32", "%s, 4", e.thread), e.r("and.b32", "%s, 15", e.thread)
-	m := e.r("add.s32", "%s, %s", e.m0, xRow)
 	pitch := e.r("shl.b32", "%s, 1", e.K)
 	offset := e.r("shl.b32", "%s, 4", unit)
+	e.xStage, e.xLeft = "", e.all
+	if e.fit.Kept && e.fit.Rows < 32 { // threads that find no row bring those of further stages
+		e.xStage = e.r("shr.u32", "%s, %d", xRow, bits.Len(uint(e.fit.Rows))-1)
+		xRow = e.r("and.b32", "%s, %d", xRow, e.fit.Rows-1)
+		offset = e.r("mad.lo.s32", "%s, %d, %s", e.xStage, 2*depth, offset)
+		e.xLeft = e.r("mad.lo.s32", "%s, %d, %s", e.xStage, -depth, e.all)
+	}
+	m := e.r("add.s32", "%s, %s", e.m0, xRow)
 	if e.begin != "" {
 		offset = e.r("mad.lo.s32", "%s, 2, %s", e.begin, offset)
 	}
@@ -287,6 +295,9 @@ func (e *emitter) loads() {
 	swizzled := e.r("and.b32", "%s, 7", e.r("xor.b32", "%s, %s", unit, xRow))
 	to := e.r("add.s32", "%s, %s", e.r("shl.b32", "%s, 7", xRow), e.r("shl.b32", "%s, 4", swizzled))
 	to = e.r("mad.lo.s32", "%s, %d, %s", e.r("shr.u32", "%s, 3", unit), 128*e.fit.Rows, to)
+	if e.xStage != "" {
+		to = e.r("mad.lo.s32", "%s, %d, %s", e.xStage, e.fit.rowsBytes(), to)
+	}
 	e.xTo = e.r("add.s32", "%s, %s", to, e.base)
 	e.rows, e.mine = nil, ""
 	for j := 0; j < e.fit.Rows; j += 32 {
@@ -296,7 +307,7 @@ func (e *emitter) loads() {
 		}
 		e.rows = append(e.rows, ok)
 	}
-	if e.fit.Rows < 32 {
+	if e.fit.Rows < 32 && !e.fit.Kept {
 		e.mine = e.Make("p", "setp.lt.u32", "%s, %d", xRow, e.fit.Rows)
 	}
 
@@ -317,13 +328,19 @@ func (e *emitter) codesPlace(row, unit string) string {
 	}
 	at := e.r("shl.b32", "%s, 4", e.r("xor.b32", "%s, %s", unit, by))
 	at = e.r("mad.lo.s32", "%s, %d, %s", row, depth*e.bits/8, at)
-	return e.r("add.s32", "%s, %d", at, 2*depth*e.fit.Rows)
+	if e.fit.Kept {
+		return e.r("add.s32", "%s, %d", at, e.fit.keptBytes())
+	}
+	return e.r("add.s32", "%s, %d", at, e.fit.rowsBytes())
 }
 
 // bring asks for a stage. Behind the last one it brings zeros, or nothing by predicates, since an assembler has one wgmma wait for another where a branch lies
 // between. The inner index of memory that is aligned ends where a stage does.
 func (e *emitter) bring() {
-	e.bringRows(e.slotBring, e.left)
+	if !e.fit.Kept {
+		e.bringRows(e.slotBring, e.left)
+		e.Line("add.s64 \t%s, %s, %d", e.xFrom, e.xFrom, 2*depth)
+	}
 	e.bringWeights()
 	e.Line("cp.async.commit_group")
 }
@@ -354,7 +371,7 @@ func (e *emitter) bringWeights() {
 	e.next(e.slotBring)
 }
 
-// bringRows asks for the rows of x of a stage, which comes to a slot when so many elements of the inner index are left.
+// bringRows asks for the rows of x of a stage, which comes to a place when so many elements of the inner index are left.
 func (e *emitter) bringRows(slot, left string) {
 	to := e.r("add.s32", "%s, %s", e.xTo, slot)
 	from := e.xFrom
@@ -376,15 +393,32 @@ func (e *emitter) bringRows(slot, left string) {
 		}
 		e.copy(where, to, i*32*128, from, 0, size)
 	}
-	e.Line("add.s64 \t%s, %s, %d", e.xFrom, e.xFrom, 2*depth)
+}
+
+// keep asks for all of x.
+func (e *emitter) keep() {
+	per := max(1, 32/e.fit.Rows) // stages at a time
+	to, left := e.r("mov.b32", "0"), e.r("mov.b32", "%s", e.xLeft)
+	e.times((e.fit.Part/depth+per-1)/per, func() {
+		e.bringRows(to, left)
+		e.Line("add.s64 \t%s, %s, %d", e.xFrom, e.xFrom, 2*depth*per)
+		e.Line("add.s32 \t%s, %s, %d", to, to, per*e.fit.rowsBytes())
+		e.Line("sub.s32 \t%s, %s, %d", left, left, per*depth)
+	})
 }
 
 // fill asks for the first stages. Of some the weights are asked for already.
 func (e *emitter) fill(asked int) {
-	if asked > 0 {
+	if e.fit.Kept {
+		e.keep()
+		for range asked { // all of them are in the first group, with x
+			e.Line("cp.async.commit_group")
+		}
+	} else if asked > 0 {
 		slot, left := e.r("mov.b32", "0"), e.r("mov.b32", "%s", e.all)
 		e.times(asked, func() {
 			e.bringRows(slot, left)
+			e.Line("add.s64 \t%s, %s, %d", e.xFrom, e.xFrom, 2*depth)
 			e.Line("cp.async.commit_group")
 			e.Line("sub.s32 \t%s, %s, %d", left, left, depth)
 			e.next(slot)
@@ -587,9 +621,15 @@ func (e *emitter) products(once bool, asked int) (far string) {
 	for _, v := range e.acc {
 		e.Line("mov.f32 \t%s, 0f00000000", v)
 	}
+	if e.fit.Kept {
+		e.Line("cp.async.wait_group \t%d", e.fit.ahead()-1)
+		e.Line("fence.proxy.async.shared::cta")
+	}
 	e.Mark(stage)
 	e.Line("cp.async.wait_group \t%d", e.fit.ahead()-1)
-	e.Line("fence.proxy.async.shared::cta")
+	if !e.fit.Kept {
+		e.Line("fence.proxy.async.shared::cta")
+	}
 	e.Line("bar.sync \t0")
 	e.stage(far, once)
 	e.next(e.slotUse)
@@ -616,7 +656,12 @@ func (e *emitter) products(once bool, asked int) (far string) {
 func (e *emitter) stage(far string, once bool) {
 	rows := e.affines(far)
 	codes := e.r("add.s32", "%s, %s", e.codesAt, e.slotUse)
-	lowest := e.r("add.s32", "%s, %s", e.descriptor, e.r("shr.u32", "%s, 4", e.slotUse))
+	lowest := e.descriptor
+	if e.fit.Kept {
+		lowest = e.r("mad.lo.s32", "%s, %d, %s", e.stages, e.fit.rowsBytes()>>4, lowest)
+	} else {
+		lowest = e.r("add.s32", "%s, %s", lowest, e.r("shr.u32", "%s, 4", e.slotUse))
+	}
 	per := 128 / e.bits // codes in 16 bytes
 	for from := 0; from < depth; from += per {
 		var words [2][4]string

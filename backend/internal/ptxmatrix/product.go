@@ -102,6 +102,8 @@ const (
 const (
 	minSlots = 3
 	maxSlots = 8
+	// keptSlots is how many there are at least, unless they are for all stages, where all of x is kept in shared memory.
+	keptSlots = 6
 	// sharedMemory is how much a block may have.
 	sharedMemory = 227 << 10
 	// mostSplits is how many blocks share the inner index at most: more need not fit a group of multiprocessors of the GPU.
@@ -131,6 +133,7 @@ type Fit struct {
 	// same in each replay, so that weights may be asked for before the wait.
 	Most, Splits, Part, Slots int
 	Still                     bool
+	Kept                      bool // all of x that a block multiplies lies in shared memory
 	// Of a product with vectors: the length of a vector, how many results it has if all are alike, else the heads that it makes, tiles of rows, the
 	// blocks that share them, and how many of these run on a multiprocessor at a time.
 	Inner, Outer            int
@@ -213,6 +216,14 @@ func (p *product) fit(groups [3]uint64, given Given, rows, splits int) (f Fit, o
 		}
 	}
 	f.Slots = p.slots(f, sharedMemory)
+	if f.Aligned {
+		kept := f
+		kept.Kept = true
+		kept.Slots = p.slots(kept, sharedMemory)
+		if p.memory(kept) <= sharedMemory && (kept.whole() || kept.Slots >= keptSlots) {
+			f = kept
+		}
+	}
 	return f, true
 }
 
@@ -280,8 +291,26 @@ func (p *product) Launch(groups [3]uint64, f Fit) (grid [3]uint64, threadsOf, sh
 
 func (p *product) codesBytes() int { return columns * depth * p.bits / 8 }
 
-// stageBytes are those of x and of codes.
-func (p *product) stageBytes(f Fit) int { return 2*depth*f.Rows + p.codesBytes() }
+// rowsBytes are those of x in a stage, and keptBytes those of all x that is kept.
+func (f Fit) rowsBytes() int { return 2 * depth * f.Rows }
+
+func (f Fit) keptBytes() int {
+	if !f.Kept {
+		return 0
+	}
+	return f.Part / depth * f.rowsBytes()
+}
+
+// stageBytes are those of codes, and of x unless that is kept. Stages lie behind what is kept.
+func (p *product) stageBytes(f Fit) int {
+	if f.Kept {
+		return p.codesBytes()
+	}
+	return f.rowsBytes() + p.codesBytes()
+}
+
+// behindStages is where scales lie in shared memory, behind stages.
+func (p *product) behindStages(f Fit) int { return f.keptBytes() + f.Slots*p.stageBytes(f) }
 
 // whole reports whether there is memory for all stages that a block has.
 func (f Fit) whole() bool { return f.Part > 0 && f.Slots*depth >= f.Part }
@@ -347,7 +376,7 @@ func (f Fit) sumsBytes() int {
 func (f Fit) beside() bool { return f.Rows <= 16 }
 
 // savedAt is where in shared memory the sums of phases before lie, behind stages and scales, and sumsAt where those of the cluster do.
-func (p *product) savedAt(f Fit) int { return f.Slots*p.stageBytes(f) + p.scalesBytes(f) }
+func (p *product) savedAt(f Fit) int { return p.behindStages(f) + p.scalesBytes(f) }
 
 func (p *product) sumsAt(f Fit) int {
 	switch {

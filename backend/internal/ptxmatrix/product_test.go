@@ -485,7 +485,7 @@ func TestWaits(t *testing.T) {
 		waits           int // how many are left out, at least
 	}{
 		{1792, 128, 1, nvptx.Launch{Values: true}, 20},
-		{1024, 8, 2, nvptx.Launch{Values: true, Programmatic: true}, 22},
+		{1024, 8, 2, nvptx.Launch{Values: true}, 22},
 		{2560, 32, 2, nvptx.Launch{Values: true}, 24},
 		{3072, 8, 1, nvptx.Launch{Values: true, Programmatic: true}, 20},
 	}, 4) {
