@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	ptxmatrix.Fewest = 0
+	ptxmatrix.Fewest, ptxmatrix.FewestStages = 0, 1
 	os.Exit(m.Run())
 }
 

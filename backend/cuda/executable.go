@@ -115,9 +115,12 @@ func (d *Device) entries(ctx context.Context, c *code, errs []error, progress fu
 	var all []wanted
 	seen := map[*entry]bool{}
 	for i := range c.steps {
-		if s := &c.steps[i]; !seen[s.entry] {
-			seen[s.entry] = true
-			all = append(all, wanted{s.kernel, s.entry})
+		s := &c.steps[i]
+		for _, e := range s.entries() {
+			if !seen[e] {
+				seen[e] = true
+				all = append(all, wanted{s.kernel, e})
+			}
 		}
 	}
 	var mu sync.Mutex
@@ -151,7 +154,10 @@ func (c *code) early(g *ir.Graph) {
 	for n := range c.steps {
 		s := &c.steps[n]
 		c.unwritten[n] = true
-		early := s.entry.early
+		early := uint32(0)
+		for _, e := range s.entries() {
+			early |= e.early
+		}
 		for i := s.first; i < s.dispatch; i++ {
 			if o := &c.Ops[i]; o.Kind == plan.SetBuffer && early>>o.Slot&1 != 0 {
 				c.unwritten[n] = c.unwritten[n] && int(o.Index) < len(g.Memories) && g.Memories[o.Index].Kind == ir.Weight

@@ -16,6 +16,7 @@ type topology struct {
 	graph   driver.Graph
 	exec    driver.GraphExec
 	times   int                // number of replays
+	kernels []driver.Function  // by step, of which the nodes are
 	first   []driver.GraphNode // that evaluate rules, by replay and group
 	nodes   []driver.GraphNode // by replay and step
 	enabled []bool             // by node
@@ -116,8 +117,12 @@ func (l *launches) topology(times int) (t *topology, err error) {
 	if times > 1 {
 		to = &l.many
 	}
+	if *to != nil && !(*to).launches(l) {
+		l.keep(*to)
+		*to = nil
+	}
 	if *to == nil {
-		if t = l.take(times); t == nil {
+		if t = l.take(times, l); t == nil {
 			t, err = l.newTopology(times)
 		}
 		*to = t
@@ -128,8 +133,24 @@ func (l *launches) topology(times int) (t *topology, err error) {
 	return *to, err
 }
 
+// launches reports whether the nodes are of the kernels that l launches. A node keeps its kernel: whether another one may have clusters of another size is not said anywhere.
+func (t *topology) launches(l *launches) bool {
+	if !l.choice || t.users == l && t.version == l.version {
+		return true
+	}
+	for i, k := range t.kernels {
+		if k != l.list[i].Function {
+			return false
+		}
+	}
+	return true
+}
+
 func (l *launches) newTopology(times int) (made *topology, err error) {
 	t := &topology{times: times}
+	for i := range l.list {
+		t.kernels = append(t.kernels, l.list[i].Function)
+	}
 	defer func() {
 		if err != nil {
 			made, err = nil, errors.Join(err, t.destroy())
@@ -318,11 +339,11 @@ func (c *code) keep(t *topology) {
 	c.kept = append(c.kept, t)
 }
 
-// take returns a kept graph of that many replays, nil if there is none.
-func (c *code) take(times int) *topology {
+// take returns a kept graph of that many replays of the kernels of some launches, nil if there is none.
+func (c *code) take(times int, of *launches) *topology {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	i := slices.IndexFunc(c.kept, func(t *topology) bool { return t.times == times })
+	i := slices.IndexFunc(c.kept, func(t *topology) bool { return t.times == times && t.launches(of) })
 	if i < 0 {
 		return nil
 	}

@@ -21,15 +21,16 @@ import (
 // depends on params, each replay in flight has launches of its own.
 type launches struct {
 	*code
-	device *Device
-	list   []driver.Launch // by step; an empty grid: it is left out
-	block  []byte          // parameters, and pointers to them, outside the Go heap for the driver
-	memory *buffer         // the words, or with rules their image
-	staged []byte          // the same in pinned memory, from which the GPU copies it
-	fresh  bool            // memory was copied to the GPU; only what depends on params may have changed
-	places []driver.Address
-	params []uint32
-	stale  []bool // by step: bring is about to set it anew
+	device  *Device
+	list    []driver.Launch // by step; an empty grid: it is left out
+	entries []*entry        // by step: those that are launched
+	block   []byte          // parameters, and pointers to them, outside the Go heap for the driver
+	memory  *buffer         // the words, or with rules their image
+	staged  []byte          // the same in pinned memory, from which the GPU copies it
+	fresh   bool            // memory was copied to the GPU; only what depends on params may have changed
+	places  []driver.Address
+	params  []uint32
+	stale   []bool // by step: bring is about to set it anew
 
 	first []driver.Launch // that evaluate rules, by group
 	known []uint32        // params as the GPU has them, and the number of the next replay of the submission; nil: unknown
@@ -44,7 +45,7 @@ type launches struct {
 }
 
 func (d *Device) newLaunches(c *code) (_ *launches, err error) {
-	l := &launches{code: c, device: d, list: make([]driver.Launch, len(c.steps)), stale: make([]bool, len(c.steps))}
+	l := &launches{code: c, device: d, list: make([]driver.Launch, len(c.steps)), entries: make([]*entry, len(c.steps)), stale: make([]bool, len(c.steps))}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, l.close())
@@ -238,8 +239,8 @@ func (l *launches) make(n int, places []driver.Address, params []uint32) error {
 			shared[o.Slot] = uint32(o.Len)
 		}
 	}
-	k, count := s.kernel, s.count()
-	out := driver.Launch{Function: s.entry.function, Params: uintptr(unsafe.Pointer(&l.block[s.params+8*count]))}
+	k, count, e := s.kernel, s.count(), l.chosen(s, params)
+	out := driver.Launch{Function: e.function, Params: uintptr(unsafe.Pointer(&l.block[s.params+8*count]))}
 	at := 0
 	for i := range k.kernel.Args {
 		a := &k.kernel.Args[i]
@@ -252,7 +253,7 @@ func (l *launches) make(n int, places []driver.Address, params []uint32) error {
 		case a.ByValue() && s.values:
 			l.put(s.params, count, at, values[a.Index])
 		default:
-			if memory[a.Index]%wideBytes != 0 && s.entry.isAligned(at) {
+			if memory[a.Index]%wideBytes != 0 && e.isAligned(at) {
 				return fmt.Errorf("%s: argument %d lies at an address that is no multiple of %d, but its memory asks for that or for nothing (backend.Info)", l.describe(s.node), a.Index, wideBytes)
 			}
 			l.put(s.params, count, at, uint64(memory[a.Index]))
@@ -272,7 +273,7 @@ func (l *launches) make(n int, places []driver.Address, params []uint32) error {
 			size[k] = v.Value(params)
 		}
 	}
-	l.list[n] = out
+	l.list[n], l.entries[n] = out, e
 	return l.size(n, size)
 }
 
@@ -323,8 +324,8 @@ func (l *launches) size(n int, size [3]uint64) error {
 		out.Grid[i] = uint32(blocks)
 		out.Block *= g.Group[i]
 	}
-	out.Block += s.entry.more
-	if s.entry.fit.Fits() {
+	out.Block += l.entries[n].more
+	if l.entries[n].fit.Fits() {
 		return l.fitted(n)
 	}
 	return nil

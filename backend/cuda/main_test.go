@@ -18,7 +18,7 @@ var shared *softmetal.Device
 // folder of build results.
 func TestMain(m *testing.M) {
 	store.Use()
-	ptxmatrix.Fewest = 0
+	ptxmatrix.Fewest, ptxmatrix.FewestStages = 0, 1
 	code := m.Run()
 	if shared != nil {
 		shared.Close()

@@ -12,8 +12,64 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// fitted says how package ptxmatrix launches a step, which depends on the largest grid that it has; nothing if it does not.
-func (c *code) fitted(s *step) ptxmatrix.Fit {
+// few is an entry for replays in which a step has no more than some rows.
+type few struct {
+	rows  uint64
+	entry *entry
+}
+
+// fewRows are numbers of rows up to which products of matrices have entries of their own, if their number depends on params: what is fast for a prompt leaves
+// most of a GPU idle in a step of a few tokens.
+var fewRows = [...]int{8, 64}
+
+// fewer finds the entries for few rows of a step whose entry has a form.
+func (c *code) fewer(g *ir.Graph, s *step, f form) {
+	if g == nil || !f.fit.Fits() {
+		return
+	}
+	op := c.constantOf(s, "M")
+	if op < 0 {
+		return
+	}
+	v := c.vars(op)
+	if len(v) == 0 || v[0].Op != op {
+		return
+	}
+	for _, t := range v[0].Expr.Terms() {
+		if c.rules != nil && g.Params[t.Param].Advance != 0 { // the host does not know it
+			return
+		}
+	}
+	for _, rows := range fewRows {
+		f.fit = c.fitted(s, rows)
+		if e := s.kernel.entry(f, "", nil); f.fit.Fits() && e != s.entry {
+			s.few, s.rows = append(s.few, few{uint64(rows), e}), op
+		}
+	}
+}
+
+// chosen is a step's entry for a replay.
+func (c *code) chosen(s *step, params []uint32) *entry {
+	for i := range s.few {
+		if c.vars(s.rows)[0].Value(params) <= s.few[i].rows {
+			return s.few[i].entry
+		}
+	}
+	return s.entry
+}
+
+// entries are all that a step is launched by.
+func (s *step) entries() (out []*entry) {
+	out = append(out, s.entry)
+	for i := range s.few {
+		out = append(out, s.few[i].entry)
+	}
+	return out
+}
+
+// fitted says how package ptxmatrix launches a step, which depends on the largest grid that it has, or on how many rows it has at most, if that is not 0; nothing if
+// it does not.
+func (c *code) fitted(s *step, rows int) ptxmatrix.Fit {
 	if s.kernel.matrix == nil || c.mma == nvptx.NoMMA {
 		return ptxmatrix.Fit{}
 	}
@@ -25,7 +81,7 @@ func (c *code) fitted(s *step) ptxmatrix.Fit {
 		}
 	}
 	return s.kernel.matrix.Fit(c.threadgroups(s), ptxmatrix.Given{
-		Aligned: aligned, Multiprocessors: c.multiprocessors,
+		Aligned: aligned, Multiprocessors: c.multiprocessors, Rows: rows,
 		Constant: func(name string) (int64, bool) { return c.constant(s, name) },
 		Still:    func(name string) bool { return c.unmoved(s, name) },
 	})
@@ -35,7 +91,7 @@ func (c *code) fitted(s *step) ptxmatrix.Fit {
 func (c *code) fits() {
 	for n := range c.steps {
 		s := &c.steps[n]
-		s.fit = c.fitted(s)
+		s.fit = c.fitted(s, 0)
 		c.shares = c.shares || s.fit.Fits()
 	}
 	c.rooms()
@@ -58,6 +114,16 @@ func (c *code) rooms() {
 
 // constant is the value of a constant argument of four bytes, if it is the same in each replay.
 func (c *code) constant(s *step, name string) (int64, bool) {
+	op := c.constantOf(s, name)
+	if op < 0 {
+		return 0, false
+	}
+	v := c.vars(op)
+	return int64(int32(word(c.Words[c.Word[op]:][:4]))), len(v) == 0 || v[0].Op != op
+}
+
+// constantOf is the operation that sets a constant argument of four bytes; −1: there is none.
+func (c *code) constantOf(s *step, name string) int32 {
 	for i := range s.kernel.kernel.Args {
 		a := &s.kernel.kernel.Args[i]
 		if a.Name != name || !a.ByValue() {
@@ -65,12 +131,11 @@ func (c *code) constant(s *step, name string) (int64, bool) {
 		}
 		for op := s.first; op < s.dispatch; op++ {
 			if o := &c.Ops[op]; o.Kind == plan.SetBytes && o.Slot == uint8(a.Index) && o.Len >= 4 {
-				v := c.vars(op)
-				return int64(int32(word(c.Words[c.Word[op]:][:4]))), len(v) == 0 || v[0].Op != op
+				return op
 			}
 		}
 	}
-	return 0, false
+	return -1
 }
 
 // unmoved reports whether a memory argument is at the same place of its memory in each replay.
@@ -136,7 +201,7 @@ func (l *launches) fitted(n int) error {
 	if empty(out) {
 		return nil
 	}
-	grid, threads, shared := s.kernel.matrix.Launch([3]uint64{uint64(out.Grid[0]), uint64(out.Grid[1]), uint64(out.Grid[2])}, s.entry.fit)
+	grid, threads, shared := s.kernel.matrix.Launch([3]uint64{uint64(out.Grid[0]), uint64(out.Grid[1]), uint64(out.Grid[2])}, l.entries[n].fit)
 	for i := range grid {
 		if grid[i] > uint64(l.device.limits.grid[i]) {
 			return fmt.Errorf("%s: %d blocks in dimension %d: the GPU takes %d", l.describe(s.node), grid[i], i, l.device.limits.grid[i])
@@ -150,8 +215,8 @@ func (l *launches) fitted(n int) error {
 // smallest is the smallest grid of a launch that does something: its blocks may be clusters.
 func (l *launches) smallest(n int) (out [3]uint32) {
 	grid := [3]uint64{1, 1, 1}
-	if s := &l.steps[n]; s.entry.fit.Fits() {
-		grid, _, _ = s.kernel.matrix.Launch(grid, s.entry.fit)
+	if f := l.entries[n].fit; f.Fits() {
+		grid, _, _ = l.steps[n].kernel.matrix.Launch(grid, f)
 	}
 	for i := range out {
 		out[i] = uint32(grid[i])

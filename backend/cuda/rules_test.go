@@ -63,7 +63,7 @@ func codeOf(g *ir.Graph, rules bool) (*code, *launches) {
 		of = nil
 	}
 	c.arrange(of, d.limits.grid)
-	return c, &launches{code: c, device: d, list: make([]driver.Launch, len(c.steps)), block: make([]byte, c.bytes), memory: &buffer{at: 1 << 50}}
+	return c, &launches{code: c, device: d, list: make([]driver.Launch, len(c.steps)), entries: make([]*entry, len(c.steps)), block: make([]byte, c.bytes), memory: &buffer{at: 1 << 50}}
 }
 
 // follow evaluates the rules in an image, as the GPU does (advance.metal).

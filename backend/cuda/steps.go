@@ -34,6 +34,7 @@ type code struct {
 	multiprocessors int
 	shares          bool    // launches are to share multiprocessors: entries ask for all of the memory that these can share
 	sometimes       []int32 // steps that some replays leave out
+	choice          bool    // there are steps with several entries
 	marks           []mark  // if a tool takes ranges
 	// arcs are the edges of a replay's CUDA graph, whose nodes are the steps, and then so many joins.
 	arcs  []arc
@@ -64,6 +65,8 @@ type step struct {
 	entry  *entry
 	fit    ptxmatrix.Fit // how package ptxmatrix launches it; zero if it does not
 	room   uint32        // bytes of shared memory that it asks for at least
+	few    []few         // entries that are launched instead where a replay has few rows, the fewest first
+	rows   int32         // of few: the operation that says how many rows there are
 	grid
 }
 
@@ -127,7 +130,10 @@ func (c *code) arrange(g *ir.Graph, most [3]int) {
 		s.whole = c.filled(s)
 		s.params = c.bytes
 		c.bytes += 16 * s.count()
-		s.entry = s.kernel.entry(c.form(s), "", nil)
+		f := c.form(s)
+		s.entry = s.kernel.entry(f, "", nil)
+		c.fewer(g, s, f)
+		c.choice = c.choice || len(s.few) > 0
 		size := p.Grids[p.Ops[s.dispatch].Index].Size
 		if len(c.vars(s.dispatch)) == 0 || c.vars(s.dispatch)[0].Op != s.dispatch {
 			s.hollow = size[0] == 0 || size[1] == 0 || size[2] == 0
@@ -200,8 +206,9 @@ func (c *code) depends(n int32) {
 			c.users[o.Index] = append(u, n)
 		}
 	}
-	varies := s.counts >= 0 // a grid from memory is read for each launch
-	if varies {
+	varies := len(s.few) > 0
+	if s.counts >= 0 { // a grid from memory is read for each launch
+		varies = true
 		bind(&c.Ops[s.counts])
 	}
 	for i := s.first; i <= s.dispatch; i++ {

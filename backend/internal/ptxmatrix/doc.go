@@ -9,8 +9,9 @@
 //
 // In a product a block makes 256 columns of results, for which it needs 256 rows of weights, and up to 128 rows. Each of its four
 // warpgroups has 64 of the columns. The inner index is taken in stages of 128 elements: while one is multiplied, asynchronous copies bring
-// the next two to shared memory. The left factor of a wgmma are weights, in registers, which a thread decodes itself; the right one are
-// rows of x, in shared memory. In which order a sum is added depends on its length alone.
+// the next ones to shared memory. The left factor of a wgmma are weights, in registers, which a thread decodes itself; the right one are
+// rows of x, in shared memory. Where there would be too few blocks for a GPU, up to eight, a cluster, share the inner index, and make a part of the results each. In which
+// order a sum is added depends on its length and on how many blocks share it.
 //
 // In a product with a vector (mma.sync) a block takes 16 rows of weights after others, affine codes or GGML's blocks, and each of its warps has a part of
 // the inner index.

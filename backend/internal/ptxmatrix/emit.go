@@ -1,6 +1,7 @@
 package ptxmatrix
 
 import (
+	"math/bits"
 	"strings"
 
 	"github.com/mlxc/mlxc/internal/air/nvptx"
@@ -15,7 +16,10 @@ type emitter struct {
 
 	thread, group, warp, lane, quad, member string // of the block; warpgroup; of its warps; of the warp; lane/4, lane%4
 	m0, n0                                  string // the tile
+	outside                                 string // predicate: there is none
+	rank, begin                             string // of the block in the cluster, and where its part of the inner index begins; "" without a cluster
 	matrix                                  [2]operand
+	further                                 []string // predicates: the tile is one of the second matrix or a later one, of the third
 	y, N, K, M                              string
 	base                                    string // of shared memory
 	acc                                     []string
@@ -24,8 +28,10 @@ type emitter struct {
 	codesFrom                                      [2]string // of rows 128 apart
 	codesTo, xFrom, xTo, xStep, scaleFrom, scaleTo string
 	chunk                                          string   // of scales, which is brought next: its place in shared memory
-	rows                                           []string // predicates: there are these rows of x
-	left                                           string   // elements of the inner index that no stage has yet
+	mine                                           string   // predicate: the thread brings x; "" if all do
+	xStage, xLeft                                  string   // of x that is kept: which stage of several the thread brings first, and the elements from there on
+	rows                                           []string // predicates: there are these rows of x; if memory is aligned, how many bytes of them are copied
+	all, left                                      string   // elements of the inner index that the block has, and that no stage has yet
 
 	// Where the thread finds its two rows' codes, and scales and biases, and its warpgroup x; where in shared memory the next stage comes, and
 	// where the one lies that is multiplied.
@@ -47,26 +53,87 @@ const ring = 4
 // Emit implements [Kernel].
 func (p *product) Emit(launch nvptx.Launch, f Fit) []byte {
 	e := &emitter{product: p, entry: entry{kernel: p.source, launch: launch, typ: p.elem}, fit: f}
-	e.parameters()
-	e.place()
+	if f.Splits > 1 {
+		e.cluster = f.Splits
+	}
+	early := 0 // stages whose weights are asked for before the wait for the launches before
+	if launch.Programmatic && launch.Values && f.Aligned && f.Still {
+		early = f.early()
+		e.ask(early)
+	} else {
+		e.parameters()
+		e.place()
+	}
+	e.tile(early)
+	if f.Splits > 1 && f.beside() { // until all blocks of the cluster run nobody stores in another's shared memory
+		e.Line("barrier.cluster.arrive.relaxed.aligned")
+	}
 	for range e.fit.Rows / 2 {
 		e.acc = append(e.acc, e.New("f"))
 	}
 	results := e.Label()
 	if e.holds() {
-		far := e.products(true)
+		far := e.products(true, early)
 		some := e.New("p")
 		e.Line("bar.red.or.pred \t%s, 0, %s", some, far)
 		e.Line("@!%s bra \t%s", some, results)
+		early = 0
 	}
-	e.products(false)
+	e.products(false, early)
 	e.Line("bar.sync \t0")
 	e.Mark(results)
 	e.results()
 	return e.text(threads)
 }
 
-// place finds the block's tile and the thread's part of it. A block that has none leaves.
+// early is of how many stages weights are asked for before the wait. x comes behind all of them.
+func (f Fit) early() int {
+	if f.whole() {
+		return f.ahead()
+	}
+	return min(f.ahead(), earlyStages)
+}
+
+// earlyStages bounds that where more stages follow, so that the first one need not wait for many.
+const earlyStages = 4
+
+// ask asks for weights before the wait for the launches before, which have written none, and then reads what they may have.
+func (e *emitter) ask(stages int) {
+	known := func(name string) bool { return weight(name) || size(name) }
+	for i := range e.source.Args {
+		if weight(e.source.Args[i].Name) {
+			e.early = append(e.early, i)
+		}
+	}
+	e.Line("griddepcontrol.launch_dependents")
+	e.read(known, false)
+	e.place()
+	e.weights()
+	idle := e.Label()
+	e.Line("@%s bra \t%s", e.outside, idle)
+	e.times(stages, e.bringWeights)
+	e.Mark(idle)
+	e.Line("griddepcontrol.wait") // in all threads, so that what waits for this grid waits for those before it
+	e.read(func(name string) bool { return !known(name) && !unused(name) }, e.launch.Moving)
+}
+
+// times does something so many times.
+func (e *emitter) times(n int, do func()) {
+	if n < 2 {
+		for range n {
+			do()
+		}
+		return
+	}
+	count, again := e.r("mov.b32", "%d", n), e.Label()
+	e.Mark(again)
+	e.Line(".pragma \"nounroll\"")
+	do()
+	e.Line("add.s32 \t%s, %s, -1", count, count)
+	e.Line("@%s bra \t%s", e.Make("p", "setp.ne.u32", "%s, 0", count), again)
+}
+
+// place finds the columns of the block's tile, its part of the inner index, and the thread's part of both.
 func (e *emitter) place() {
 	e.thread = e.r("mov.u32", "%%tid.x")
 	e.lane = e.r("and.b32", "%s, 31", e.thread)
@@ -74,9 +141,12 @@ func (e *emitter) place() {
 	e.quad, e.member = e.r("shr.u32", "%s, 2", e.lane), e.r("and.b32", "%s, 3", e.lane)
 	e.group = e.r("shr.u32", "%s, 7", e.thread)
 
-	e.K, e.M = e.args["K"], e.args["M"]
-	e.m0 = e.r("mul.lo.s32", "%s, %d", e.r("mov.u32", "%%ctaid.x"), e.fit.Rows)
-	outside := e.Make("p", "setp.ge.s32", "%s, %s", e.m0, e.M)
+	e.K, e.all = e.args["K"], e.args["K"]
+	if e.fit.Splits > 1 {
+		e.rank = e.r("mov.u32", "%%cluster_ctarank")
+		e.begin = e.r("mul.lo.s32", "%s, %d", e.rank, e.fit.Part)
+		e.all = e.r("min.s32", "%s, %d", e.r("sub.s32", "%s, %s", e.K, e.begin), e.fit.Part)
+	}
 	block := e.r("mov.u32", "%%ctaid.y")
 	of := func(side string) operand {
 		return operand{e.args["w"+side], e.args["scales"+side], e.args["biases"+side]}
@@ -92,23 +162,23 @@ func (e *emitter) place() {
 	case siluMul:
 		wide = columns / 2
 		e.matrix = [2]operand{of(e.sides[0]), of(e.sides[1])}
-		e.y, e.N = e.args["y"], e.args["N"]
+		e.N = e.args["N"]
 	default:
 		m := of(e.sides[0])
-		e.y, e.N = e.args["y"+e.sides[0]], length(e.sides[0])
+		e.N = length(e.sides[0])
 		for _, side := range e.sides[1:] {
 			blocks := e.r("shr.u32", "%s, 8", e.r("add.s32", "%s, %d", e.N, columns-1))
 			further := e.Make("p", "setp.ge.u32", "%s, %s", block, blocks)
+			e.further = append(e.further, further)
 			block = e.either(further, "r", e.r("sub.s32", "%s, %s", block, blocks), block)
 			next := of(side)
 			m = operand{e.either(further, "rd", next.codes, m.codes), e.either(further, "rd", next.scales, m.scales), e.either(further, "rd", next.biases, m.biases)}
-			e.y, e.N = e.either(further, "rd", e.args["y"+side], e.y), e.either(further, "r", length(side), e.N)
+			e.N = e.either(further, "r", length(side), e.N)
 		}
 		e.matrix = [2]operand{m, m}
 	}
 	e.n0 = e.r("mul.lo.s32", "%s, %d", block, wide)
-	outside = e.Make("p", "or.pred", "%s, %s", outside, e.Make("p", "setp.ge.s32", "%s, %s", e.n0, e.N))
-	e.Line("@%s bra \t$L_end", outside)
+	e.outside = e.Make("p", "setp.ge.s32", "%s, %s", e.n0, e.N)
 
 	start := e.r("mov.u32", "mlxc_shared")
 	e.base = e.r("and.b32", "%s, %d", e.r("add.s32", "%s, %d", start, alignment-1), -alignment)
@@ -132,6 +202,34 @@ func (e *emitter) place() {
 	e.always = e.Make("p", "setp.eq.u32", "%s, %s", e.K, e.K)
 }
 
+// tile finds the rows of the block's tile, and where results are stored. A block that has no tile leaves, once what it has asked for is there, and so do all of a
+// cluster.
+func (e *emitter) tile(asked int) {
+	e.M = e.args["M"]
+	number := e.r("mov.u32", "%%ctaid.x")
+	if e.rank != "" {
+		number = e.r("shr.u32", "%s, %d", number, bits.Len(uint(e.fit.Splits))-1)
+	}
+	e.m0 = e.r("mul.lo.s32", "%s, %d", number, e.fit.Rows)
+	inside := e.Label()
+	outside := e.Make("p", "or.pred", "%s, %s", e.outside, e.Make("p", "setp.ge.s32", "%s, %s", e.m0, e.M))
+	if asked > 0 {
+		e.Line("@!%s bra \t%s", outside, inside)
+		e.Line("cp.async.wait_all")
+		e.Line("bra \t$L_end")
+		e.Mark(inside)
+	} else {
+		e.Line("@%s bra \t$L_end", outside)
+	}
+	e.y = e.args["y"]
+	if e.y == "" {
+		e.y = e.args["y"+e.sides[0]]
+	}
+	for i, further := range e.further {
+		e.y = e.either(further, "rd", e.args["y"+e.sides[i+1]], e.y)
+	}
+}
+
 // row is the row of a matrix that stands at a place of the 256 of a block; behind the last one it is the last one, whose
 // results nobody stores.
 func (e *emitter) row(at string) string {
@@ -141,13 +239,17 @@ func (e *emitter) row(at string) string {
 	return e.r("min.s32", "%s, %s", e.r("add.s32", "%s, %s", e.n0, at), e.r("sub.s32", "%s, 1", e.N))
 }
 
-// loads finds what the thread brings of each stage, and where it finds what it multiplies.
-func (e *emitter) loads() {
+// weights finds what the thread brings of each stage of the weights.
+func (e *emitter) weights() {
 	at, unit := e.r("shr.u32", "%s, 2", e.thread), e.r("and.b32", "%s, 3", e.thread)
 	bytes := e.r("mul.lo.s32", "%s, %d", e.r("shr.u32", "%s, 3", e.K), e.bits) // of a row, which has a multiple of 32 codes
+	offset := e.r("shl.b32", "%s, 4", unit)
+	if e.begin != "" {
+		offset = e.r("add.s32", "%s, %s", offset, e.r("mul.lo.s32", "%s, %d", e.r("shr.u32", "%s, 3", e.begin), e.bits))
+	}
 	for i := range e.codesFrom {
 		row := e.row(e.r("add.s32", "%s, %d", at, i*columns/2))
-		e.codesFrom[i] = e.plus(e.Make("rd", "add.s64", "%s, %s", e.matrix[i].codes, e.wide(row, bytes)), e.r("shl.b32", "%s, 4", unit))
+		e.codesFrom[i] = e.plus(e.Make("rd", "add.s64", "%s, %s", e.matrix[i].codes, e.wide(row, bytes)), offset)
 	}
 	e.codesTo = e.r("add.s32", "%s, %s", e.codesPlace(at, unit), e.base)
 
@@ -159,30 +261,61 @@ func (e *emitter) loads() {
 	}
 	groups := e.r("div.u32", "%s, %d", e.K, e.product.group)
 	e.scaleFrom = e.Make("rd", "mad.lo.s64", "%s, 2, %s", e.wide(e.row(of), groups), e.either(upper, "rd", arrays[1], arrays[0]))
-	scales := e.r("add.s32", "%s, %d", e.base, e.slots(e.fit)*e.stageBytes(e.fit))
-	e.scaleTo = e.r("mad.lo.s32", "%s, %d, %s", e.thread, e.fit.chunk(), scales)
+	if e.begin != "" {
+		e.scaleFrom = e.plus(e.scaleFrom, e.r("mul.lo.s32", "%s, %d", e.rank, 2*e.fit.Part/e.product.group))
+	}
+	e.scaleTo = e.r("mad.lo.s32", "%s, %d, %s", e.thread, e.fit.chunk(), e.scalesPlace())
+	e.left = e.r("mov.b32", "%s", e.all)
+	e.slotBring, e.chunk, e.brought = e.r("mov.b32", "0"), e.r("mov.b32", "0"), e.r("mov.b32", "0")
+}
 
+// scalesPlace is where scales lie in shared memory.
+func (e *emitter) scalesPlace() string {
+	return e.r("add.s32", "%s, %d", e.base, e.behindStages(e.fit))
+}
+
+// loads finds what the thread brings of each stage of x, and where it finds what it multiplies.
+func (e *emitter) loads() {
 	xRow, unit := e.r("shr.u32", "%s, 4", e.thread), e.r("and.b32", "%s, 15", e.thread)
-	m := e.r("add.s32", "%s, %s", e.m0, xRow)
 	pitch := e.r("shl.b32", "%s, 1", e.K)
-	e.xFrom = e.plus(e.Make("rd", "add.s64", "%s, %s", e.args["x"], e.wide(m, pitch)), e.r("shl.b32", "%s, 4", unit))
+	offset := e.r("shl.b32", "%s, 4", unit)
+	e.xStage, e.xLeft = "", e.all
+	if e.fit.Kept && e.fit.Rows < 32 { // threads that find no row bring those of further stages
+		e.xStage = e.r("shr.u32", "%s, %d", xRow, bits.Len(uint(e.fit.Rows))-1)
+		xRow = e.r("and.b32", "%s, %d", xRow, e.fit.Rows-1)
+		offset = e.r("mad.lo.s32", "%s, %d, %s", e.xStage, 2*depth, offset)
+		e.xLeft = e.r("mad.lo.s32", "%s, %d, %s", e.xStage, -depth, e.all)
+	}
+	m := e.r("add.s32", "%s, %s", e.m0, xRow)
+	if e.begin != "" {
+		offset = e.r("mad.lo.s32", "%s, 2, %s", e.begin, offset)
+	}
+	e.xFrom = e.plus(e.Make("rd", "add.s64", "%s, %s", e.args["x"], e.wide(m, pitch)), offset)
 	e.xStep = e.wide(pitch, "32")
 	swizzled := e.r("and.b32", "%s, 7", e.r("xor.b32", "%s, %s", unit, xRow))
 	to := e.r("add.s32", "%s, %s", e.r("shl.b32", "%s, 7", xRow), e.r("shl.b32", "%s, 4", swizzled))
 	to = e.r("mad.lo.s32", "%s, %d, %s", e.r("shr.u32", "%s, 3", unit), 128*e.fit.Rows, to)
-	e.xTo = e.r("add.s32", "%s, %s", to, e.base)
-	e.rows = nil
-	for j := 0; j < e.fit.Rows; j += 32 {
-		e.rows = append(e.rows, e.Make("p", "setp.lt.s32", "%s, %s", e.r("add.s32", "%s, %d", m, j), e.M))
+	if e.xStage != "" {
+		to = e.r("mad.lo.s32", "%s, %d, %s", e.xStage, e.fit.rowsBytes(), to)
 	}
-	e.left = e.r("mov.b32", "%s", e.K)
-	e.slotBring, e.chunk, e.brought = e.r("mov.b32", "0"), e.r("mov.b32", "0"), e.r("mov.b32", "0")
+	e.xTo = e.r("add.s32", "%s, %s", to, e.base)
+	e.rows, e.mine = nil, ""
+	for j := 0; j < e.fit.Rows; j += 32 {
+		ok := e.Make("p", "setp.lt.s32", "%s, %s", e.r("add.s32", "%s, %d", m, j), e.M)
+		if e.fit.Aligned {
+			ok = e.either(ok, "r", "16", "0")
+		}
+		e.rows = append(e.rows, ok)
+	}
+	if e.fit.Rows < 32 && !e.fit.Kept {
+		e.mine = e.Make("p", "setp.lt.u32", "%s, %d", xRow, e.fit.Rows)
+	}
 
 	// The thread's second row is eight behind its first, and lies as that one.
 	first := e.r("mad.lo.s32", "%s, 16, %s", e.warp, e.quad)
 	first = e.r("mad.lo.s32", "%s, 64, %s", e.group, first)
 	e.codesAt = e.r("add.s32", "%s, %s", e.codesPlace(first, e.r("mov.b32", "0")), e.base)
-	e.scalesAt = e.r("mad.lo.s32", "%s, %d, %s", first, 2*e.fit.chunk(), scales)
+	e.scalesAt = e.r("mad.lo.s32", "%s, %d, %s", first, 2*e.fit.chunk(), e.scalesPlace())
 	e.descriptor = e.r("or.b32", "%s, %d", e.r("shr.u32", "%s, 4", e.base), 1<<16)
 	e.slotUse, e.scalesUse, e.stages = e.r("mov.b32", "0"), e.r("mov.b32", "0"), e.r("mov.b32", "0")
 }
@@ -195,63 +328,111 @@ func (e *emitter) codesPlace(row, unit string) string {
 	}
 	at := e.r("shl.b32", "%s, 4", e.r("xor.b32", "%s, %s", unit, by))
 	at = e.r("mad.lo.s32", "%s, %d, %s", row, depth*e.bits/8, at)
-	return e.r("add.s32", "%s, %d", at, 2*depth*e.fit.Rows)
+	if e.fit.Kept {
+		return e.r("add.s32", "%s, %d", at, e.fit.keptBytes())
+	}
+	return e.r("add.s32", "%s, %d", at, e.fit.rowsBytes())
 }
 
-// bring asks for a stage. Behind the last one it brings zeros, since an assembler has one wgmma wait for another where a branch lies
-// between.
+// bring asks for a stage. Behind the last one it brings zeros, or nothing by predicates, since an assembler has one wgmma wait for another where a branch lies
+// between. The inner index of memory that is aligned ends where a stage does.
 func (e *emitter) bring() {
+	if !e.fit.Kept {
+		e.bringRows(e.slotBring, e.left)
+		e.Line("add.s64 \t%s, %s, %d", e.xFrom, e.xFrom, 2*depth)
+	}
+	e.bringWeights()
+	e.Line("cp.async.commit_group")
+}
+
+// bringWeights asks for the codes of a stage, and for scales.
+func (e *emitter) bringWeights() {
 	to := e.r("add.s32", "%s, %s", e.codesTo, e.slotBring)
+	some := e.Make("p", "setp.gt.s32", "%s, 0", e.left)
 	unit := e.r("and.b32", "%s, 3", e.thread)
 	for i := range e.bits / 4 {
-		at, size := to, e.within(e.r("mad.lo.s32", "%s, %d, %d", unit, 128/e.bits, i*depth/2), "")
+		at, where, size := to, some, ""
 		if i > 0 { // four units on
 			at = e.r("xor.b32", "%s, 64", to)
 		}
+		if !e.fit.Aligned {
+			where, size = "", e.within(e.r("mad.lo.s32", "%s, %d, %d", unit, 128/e.bits, i*depth/2), e.left, "")
+		}
 		for j, from := range e.codesFrom {
-			e.copy(at, j*columns/2*depth*e.bits/8, from, 64*i, size)
+			e.copy(where, at, j*columns/2*depth*e.bits/8, from, 64*i, size)
 		}
 	}
-	e.bringScales()
-	to = e.r("add.s32", "%s, %s", e.xTo, e.slotBring)
+	e.bringScales(some)
+	for _, from := range e.codesFrom {
+		e.Line("add.s64 \t%s, %s, %d", from, from, depth*e.bits/8)
+	}
+	e.Line("sub.s32 \t%s, %s, %d", e.left, e.left, depth)
+	e.Line("add.s32 \t%s, %s, 1", e.brought, e.brought)
+	e.next(e.slotBring)
+}
+
+// bringRows asks for the rows of x of a stage, which comes to a place when so many elements of the inner index are left.
+func (e *emitter) bringRows(slot, left string) {
+	to := e.r("add.s32", "%s, %s", e.xTo, slot)
 	from := e.xFrom
 	at := e.r("shl.b32", "%s, 3", e.r("and.b32", "%s, 15", e.thread))
+	where := e.mine
+	if e.fit.Aligned {
+		where = e.Make("p", "setp.gt.s32", "%s, 0", left)
+		if e.mine != "" {
+			where = e.Make("p", "and.pred", "%s, %s", where, e.mine)
+		}
+	}
 	for i, ok := range e.rows {
 		if i > 0 {
 			from = e.Make("rd", "add.s64", "%s, %s", from, e.xStep)
 		}
-		e.copy(to, i*32*128, from, 0, e.within(at, ok))
+		size := ok
+		if !e.fit.Aligned {
+			size = e.within(at, left, ok)
+		}
+		e.copy(where, to, i*32*128, from, 0, size)
 	}
-	for _, from := range e.codesFrom {
-		e.Line("add.s64 \t%s, %s, %d", from, from, depth*e.bits/8)
-	}
-	e.Line("add.s64 \t%s, %s, %d", e.xFrom, e.xFrom, 2*depth)
-	e.Line("sub.s32 \t%s, %s, %d", e.left, e.left, depth)
-	e.Line("add.s32 \t%s, %s, 1", e.brought, e.brought)
-	e.next(e.slotBring)
-	e.Line("cp.async.commit_group")
 }
 
-// period is for how many stages a chunk of scales is. A row's chunks lie one behind the other, and so do two or four chunks of a thread.
-func (e *emitter) period() int { return max(1, e.fit.Chunk/2*e.product.group/depth) }
-
-func (e *emitter) chunks() int {
-	if e.period() == 1 {
-		return maxSlots
-	}
-	return 2
+// keep asks for all of x.
+func (e *emitter) keep() {
+	per := max(1, 32/e.fit.Rows) // stages at a time
+	to, left := e.r("mov.b32", "0"), e.r("mov.b32", "%s", e.xLeft)
+	e.times((e.fit.Part/depth+per-1)/per, func() {
+		e.bringRows(to, left)
+		e.Line("add.s64 \t%s, %s, %d", e.xFrom, e.xFrom, 2*depth*per)
+		e.Line("add.s32 \t%s, %s, %d", to, to, per*e.fit.rowsBytes())
+		e.Line("sub.s32 \t%s, %s, %d", left, left, per*depth)
+	})
 }
 
-// chunk is how many bytes a chunk of scales takes in shared memory.
-func (f Fit) chunk() int { return max(8, f.Chunk) }
+// fill asks for the first stages. Of some the weights are asked for already.
+func (e *emitter) fill(asked int) {
+	if e.fit.Kept {
+		e.keep()
+		for range asked { // all of them are in the first group, with x
+			e.Line("cp.async.commit_group")
+		}
+	} else if asked > 0 {
+		slot, left := e.r("mov.b32", "0"), e.r("mov.b32", "%s", e.all)
+		e.times(asked, func() {
+			e.bringRows(slot, left)
+			e.Line("add.s64 \t%s, %s, %d", e.xFrom, e.xFrom, 2*depth)
+			e.Line("cp.async.commit_group")
+			e.Line("sub.s32 \t%s, %s, %d", left, left, depth)
+			e.next(slot)
+		})
+	}
+	e.times(e.fit.ahead()-asked, e.bring)
+}
 
-// bringScales asks for the scales, or biases, of a row, with the first stage of those that a chunk is for.
-func (e *emitter) bringScales() {
-	some := e.Make("p", "setp.gt.s32", "%s, 0", e.left)
+// bringScales asks for the scales, or biases, of a row, with the first stage of those that a chunk is for. A predicate says that there is the stage.
+func (e *emitter) bringScales(some string) {
 	to := e.r("add.s32", "%s, %s", e.scaleTo, e.chunk)
 	if e.fit.Aligned {
-		begins := e.Make("p", "setp.eq.u32", "%s, 0", e.r("and.b32", "%s, %d", e.brought, e.period()-1))
-		e.Line("and.pred \t%s, %s, %s", some, some, begins)
+		begins := e.Make("p", "setp.eq.u32", "%s, 0", e.r("and.b32", "%s, %d", e.brought, e.fit.period(e.product.group)-1))
+		some = e.Make("p", "and.pred", "%s, %s", some, begins)
 		how := "ca"
 		if e.fit.Chunk == 16 {
 			how = "cg"
@@ -278,29 +459,40 @@ func (e *emitter) bringScales() {
 func (e *emitter) turn(place, where string) {
 	size := threads * e.fit.chunk()
 	e.Line("@%s add.s32 \t%s, %s, %d", where, place, place, size)
-	e.Line("@%s mov.b32 \t%s, 0", e.Make("p", "setp.ge.u32", "%s, %d", place, e.chunks()*size), place)
+	e.Line("@%s mov.b32 \t%s, 0", e.Make("p", "setp.ge.u32", "%s, %d", place, e.chunks(e.fit)*size), place)
 }
 
 // next counts a stage's place on.
 func (e *emitter) next(slot string) {
 	e.Line("add.s32 \t%s, %s, %d", slot, slot, e.stageBytes(e.fit))
-	e.Line("@%s mov.b32 \t%s, 0", e.Make("p", "setp.ge.u32", "%s, %d", slot, e.slots(e.fit)*e.stageBytes(e.fit)), slot)
+	e.Line("@%s mov.b32 \t%s, 0", e.Make("p", "setp.ge.u32", "%s, %d", slot, e.fit.Slots*e.stageBytes(e.fit)), slot)
 }
 
-// within is 16 if an element of a stage is one of the inner index, and another predicate holds, else 0.
-func (e *emitter) within(at, also string) string {
-	p := e.Make("p", "setp.lt.s32", "%s, %s", at, e.left)
+// within is 16 if an element of a stage is one of those that are left, and another predicate holds, else 0.
+func (e *emitter) within(at, left, also string) string {
+	p := e.Make("p", "setp.lt.s32", "%s, %s", at, left)
 	if also != "" {
 		p = e.Make("p", "and.pred", "%s, %s", p, also)
 	}
 	return e.either(p, "r", "16", "0")
 }
 
-// copy brings 16 bytes to shared memory, or zeros if size is 0.
-func (e *emitter) copy(to string, place int, from string, offset int, size string) {
+// copy brings 16 bytes to shared memory, or zeros if size is 0, in threads where a predicate holds, or in all. Without a size it is 16.
+func (e *emitter) copy(where, to string, place int, from string, offset int, size string) {
 	if e.fit.Aligned {
-		e.Line("cp.async.cg.shared.global \t[%s+%d], [%s+%d], 16, %s", to, place, from, offset, size)
+		if where != "" {
+			where = "@" + where + " "
+		}
+		if size != "" {
+			size = ", " + size
+		}
+		e.Line("%scp.async.cg.shared.global \t[%s+%d], [%s+%d], 16%s", where, to, place, from, offset, size)
 		return
+	}
+	if where != "" {
+		skip := e.Label()
+		e.Line("@!%s bra \t%s", where, skip)
+		defer e.Mark(skip)
 	}
 	if offset > 0 {
 		from = e.Make("rd", "add.s64", "%s, %d", from, offset)
@@ -308,13 +500,16 @@ func (e *emitter) copy(to string, place int, from string, offset int, size strin
 	e.single(to, place, from, e.Make("p", "setp.ne.u32", "%s, 0", size))
 }
 
-// affine is what the codes of a row become weights by, twice in a register: by group.
-type affine struct{ scale, bias []string }
+// affine is what the codes of a row become weights by: by group, twice in a register; and scales and biases as they lie in memory.
+type affine struct {
+	scale, bias []string
+	words       [2][]string
+}
 
 // affines reads those of the thread's rows.
 func (e *emitter) affines(far string) (rows [2]affine) {
 	at := e.r("add.s32", "%s, %s", e.scalesAt, e.scalesUse)
-	within := e.r("and.b32", "%s, %d", e.stages, e.period()-1) // the stage of those that the chunk is for
+	within := e.r("and.b32", "%s, %d", e.stages, e.fit.period(e.product.group)-1) // the stage of those that the chunk is for
 	n := depth / e.product.group
 	at = e.r("mad.lo.s32", "%s, %d, %s", e.r("shr.u32", "%s, %d", within, 1-min(1, n-1)), max(4, 2*n), at)
 	for i := range rows {
@@ -328,13 +523,14 @@ func (e *emitter) affines(far string) (rows [2]affine) {
 				e.Line("ld.shared.b32 \t%s, [%s+%d]", words[0], at, place)
 			}
 			var out []string
-			for j := range n {
-				selector := []string{"0x1010", "0x3232"}[j%2]
-				if n == 1 {
-					selector = e.r("mad.lo.s32", "%s, %d, %d", e.r("and.b32", "%s, 1", within), 0x2222, 0x1010)
+			if n == 1 {
+				out = append(out, e.r("prmt.b32", "%s, 0, %s", words[0], e.r("mad.lo.s32", "%s, %d, %d", e.r("and.b32", "%s, 1", within), 0x2222, 0x1010)))
+			} else { // an operand of fma takes one half twice as it is
+				for _, half := range e.halves(words)[:n] {
+					out = append(out, e.r("mov.b32", "{%s, %s}", half, half))
 				}
-				out = append(out, e.r("prmt.b32", "%s, 0, %s", words[j/2], selector))
 			}
+			rows[i].words[k] = words
 			if k == 0 {
 				rows[i].scale = out
 			} else {
@@ -343,9 +539,7 @@ func (e *emitter) affines(far string) (rows [2]affine) {
 		}
 	}
 	if far != "" {
-		for first := range (n + 1) / 2 {
-			e.apart(rows, first, min(first+(n+1)/2, n-1), far)
-		}
+		e.apart(rows, far)
 	}
 	return rows
 }
@@ -353,36 +547,42 @@ func (e *emitter) affines(far string) (rows [2]affine) {
 // holds reports whether weights are decoded by fma in their own type, which has to hold a code.
 func (e *emitter) holds() bool { return e.typ == ir.F16 || e.bits == 4 }
 
-// apart makes a predicate true if scale·code + bias may not fit an f32 exactly, for some codes of a row in a stage. Where it
+// apart sets the upper bit of a half of a register if scale·code + bias may not fit an f32 exactly, for some codes of a row in a stage. Where it
 // fits, rounding it to f32 and then to 16 bits, as the term does, is the same as rounding it once, as fma does. It fits if
 // the exponents of scale and bias are not far apart: from the lowest bit of both to the highest of the sum there are then at most 24
 // bits. With a bias of 0 it always fits. Of four threads each looks at
-// one row and one of two groups.
-func (e *emitter) apart(rows [2]affine, first, last int, some string) {
+// one row and two groups, side by side in a word. Its halves are compared together: that of a scale is less than 2^15, which is added to that of a bias.
+func (e *emitter) apart(rows [2]affine, some string) {
 	lower := e.Make("p", "setp.lt.u32", "%s, 2", e.member)
 	even := e.Make("p", "setp.eq.u32", "%s, 0", e.r("and.b32", "%s, 1", e.member))
-	own := func(of func(affine) []string) string {
+	own := func(k int) string {
 		var v [2]string
 		for i, r := range rows {
-			v[i] = e.either(even, "r", of(r)[first], of(r)[last])
+			w := r.words[k]
+			if v[i] = w[0]; len(w) > 1 {
+				v[i] = e.either(even, "r", w[0], w[1])
+			}
 		}
 		return e.either(lower, "r", v[0], v[1])
 	}
-	scale, bias := own(func(a affine) []string { return a.scale }), own(func(a affine) []string { return a.bias })
+	scale, bias := own(0), own(1)
 	fraction, most := 10, 31
 	if e.typ == ir.BF16 {
 		fraction, most = 7, 255
 	}
-	exponent := func(v string) string {
-		x := e.r("and.b32", "%s, %d", e.r("shr.u32", "%s, %d", v, fraction), most)
-		return e.r("max.u32", "%s, 1", x)
-	}
 	// The sum is below 2^(1 + max(exponent of the scale + bits, exponent of the bias) + 1).
 	below, above := 24-fraction-e.bits-2, 24-fraction-2
-	distance := e.r("add.s32", "%s, %d", e.r("sub.s32", "%s, %s", exponent(bias), exponent(scale)), below)
-	far := e.Make("p", "setp.gt.u32", "%s, %d", distance, below+above)
-	far = e.Make("p", "and.pred", "%s, %s", far, e.Make("p", "setp.ne.u32", "%s, 0", e.r("and.b32", "%s, 0x7FFF", bias)))
-	e.Line("or.pred \t%s, %s, %s", some, some, far)
+	const half, rest, lowest = 0x10001, 0x7FFF7FFF, 0x80008000
+	exponents, one := most<<fraction*half, 1<<fraction*half
+	s := e.r("max.u16x2", "%s, %s", e.r("and.b32", "%s, %d", scale, exponents), e.r("mov.b32", "%d", one))
+	// 0xEA: (a & b) | c
+	b := e.r("max.u16x2", "%s, %s", e.r("lop3.b32", "%s, %d, %d, 0xEA", bias, exponents, lowest), e.r("mov.b32", "%d", lowest|one))
+	distance := e.r("sub.s32", "%s, %s", b, s)
+	near := e.r("max.u16x2", "%s, %s", distance, e.r("mov.b32", "%d", lowest-below<<fraction*half))
+	near = e.r("min.u16x2", "%s, %s", near, e.r("mov.b32", "%d", lowest+above<<fraction*half))
+	far := e.r("add.s32", "%s, %d", e.r("xor.b32", "%s, %s", near, distance), rest)
+	there := e.r("add.s32", "%s, %d", e.r("and.b32", "%s, %d", bias, rest), rest)
+	e.Line("lop3.b32 \t%s, %s, %s, %s, 0xF8", some, some, far, there) // a | (b & c)
 }
 
 // phase is of how many elements of the inner index tensor cores add up the products: what they cut off stays within the bound of
@@ -391,7 +591,11 @@ const phase = 8192
 
 // products adds up the products of all stages, with weights that are rounded once, or twice as the term has it. It returns a
 // predicate: if it holds for any thread, rounding once is not enough, and the sums cannot be used.
-func (e *emitter) products(once bool) (far string) {
+// Of some stages weights are asked for already.
+func (e *emitter) products(once bool, asked int) (far string) {
+	if asked == 0 {
+		e.weights()
+	}
 	e.loads()
 	for i := range e.frag {
 		for j := range e.frag[i] {
@@ -399,19 +603,17 @@ func (e *emitter) products(once bool) (far string) {
 		}
 	}
 	if once {
-		far = e.Make("p", "setp.ne.u32", "%s, %s", e.K, e.K)
+		far = e.r("mov.b32", "0")
 	}
-	saved := e.r("add.s32", "%s, %d", e.r("mad.lo.s32", "%s, 4, %s", e.thread, e.base), e.slots(e.fit)*e.stageBytes(e.fit)+e.scalesBytes(e.fit))
-	rest, end := e.r("mov.b32", "%s", e.K), e.r("mov.b32", "0")
+	saved := e.r("add.s32", "%s, %d", e.r("mad.lo.s32", "%s, 4, %s", e.thread, e.base), e.savedAt(e.fit))
+	rest, end := e.r("mov.b32", "%s", e.all), e.r("mov.b32", "0")
 	phases, stage := e.Label(), e.Label()
 	if e.fit.Long {
 		for i := range e.acc {
 			e.Line("st.shared.b32 \t[%s+%d], 0", saved, 4*threads*i)
 		}
 	}
-	for range e.slots(e.fit) - 2 {
-		e.bring()
-	}
+	e.fill(asked)
 	if e.fit.Long {
 		e.Mark(phases)
 		e.Line("max.s32 \t%s, %s, 0", end, e.r("sub.s32", "%s, %d", rest, phase))
@@ -419,14 +621,20 @@ func (e *emitter) products(once bool) (far string) {
 	for _, v := range e.acc {
 		e.Line("mov.f32 \t%s, 0f00000000", v)
 	}
+	if e.fit.Kept {
+		e.Line("cp.async.wait_group \t%d", e.fit.ahead()-1)
+		e.Line("fence.proxy.async.shared::cta")
+	}
 	e.Mark(stage)
-	e.Line("cp.async.wait_group \t%d", e.slots(e.fit)-3)
-	e.Line("fence.proxy.async.shared::cta")
+	e.Line("cp.async.wait_group \t%d", e.fit.ahead()-1)
+	if !e.fit.Kept {
+		e.Line("fence.proxy.async.shared::cta")
+	}
 	e.Line("bar.sync \t0")
 	e.stage(far, once)
 	e.next(e.slotUse)
 	e.Line("add.s32 \t%s, %s, 1", e.stages, e.stages)
-	e.turn(e.scalesUse, e.Make("p", "setp.eq.u32", "%s, 0", e.r("and.b32", "%s, %d", e.stages, e.period()-1)))
+	e.turn(e.scalesUse, e.Make("p", "setp.eq.u32", "%s, 0", e.r("and.b32", "%s, %d", e.stages, e.fit.period(e.product.group)-1)))
 	e.Line("sub.s32 \t%s, %s, %d", rest, rest, depth)
 	e.Line("@%s bra \t%s", e.Make("p", "setp.gt.s32", "%s, %s", rest, end), stage)
 	e.Line("wgmma.wait_group.sync.aligned \t0")
@@ -438,6 +646,9 @@ func (e *emitter) products(once bool) (far string) {
 		e.Line("@%s bra \t%s", e.Make("p", "setp.gt.s32", "%s, 0", rest), phases)
 	}
 	e.Line("cp.async.wait_all")
+	if once {
+		far = e.Make("p", "setp.ne.u32", "%s, 0", e.r("and.b32", "%s, %d", far, 0x80008000))
+	}
 	return far
 }
 
@@ -445,7 +656,12 @@ func (e *emitter) products(once bool) (far string) {
 func (e *emitter) stage(far string, once bool) {
 	rows := e.affines(far)
 	codes := e.r("add.s32", "%s, %s", e.codesAt, e.slotUse)
-	lowest := e.r("add.s32", "%s, %s", e.descriptor, e.r("shr.u32", "%s, 4", e.slotUse))
+	lowest := e.descriptor
+	if e.fit.Kept {
+		lowest = e.r("mad.lo.s32", "%s, %d, %s", e.stages, e.fit.rowsBytes()>>4, lowest)
+	} else {
+		lowest = e.r("add.s32", "%s, %s", lowest, e.r("shr.u32", "%s, 4", e.slotUse))
+	}
 	per := 128 / e.bits // codes in 16 bytes
 	for from := 0; from < depth; from += per {
 		var words [2][4]string
@@ -480,8 +696,12 @@ func (e *emitter) stage(far string, once bool) {
 			e.Line("wgmma.mma_async.sync.aligned.m64n%dk16.f32.%s.%s \t{%s}, {%s}, %s, %s, 1, 1, 0",
 				e.fit.Rows, name, name, strings.Join(e.acc, ", "), strings.Join(a[:], ", "), d, e.always)
 			e.Line("wgmma.commit_group.sync.aligned")
-			if step == 0 {
-				e.bring() // while tensor cores have something to do
+			switch { // while tensor cores have something to do
+			case step > 0:
+			case e.fit.whole(): // there is nothing to bring; groups are counted
+				e.Line("cp.async.commit_group")
+			default:
+				e.bring()
 			}
 		}
 	}

@@ -1,9 +1,9 @@
 package ptxmatrix
 
 import (
+	"math/bits"
 	"regexp"
 	"strconv"
-	"strings"
 
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/air/nvptx"
@@ -97,18 +97,27 @@ const (
 	depth   = 128 // elements of the inner index of a stage
 )
 
-// Shared memory has slots for so many stages, if they fit: for one that is multiplied, one that may be still, and those on their way.
+// Shared memory has slots for so many stages, if they fit: for one that is multiplied, one that may be still, and those on their way. A multiprocessor
+// needs some 60 KB on their way to have its share of what memory can bring.
 const (
 	minSlots = 3
-	maxSlots = 4
+	maxSlots = 8
+	// keptSlots is how many there are at least, unless they are for all stages, where all of x is kept in shared memory.
+	keptSlots = 6
 	// sharedMemory is how much a block may have.
 	sharedMemory = 227 << 10
+	// mostSplits is how many blocks share the inner index at most: more need not fit a group of multiprocessors of the GPU.
+	mostSplits = 8
 )
+
+// FewestStages is how many stages each block has at least of those that share the inner index. Tests of a device set it to 1, so that short ones are shared too.
+var FewestStages = 4
 
 // Given is what is known of a launch.
 type Given struct {
 	Aligned         bool                            // the memory of all arguments that are [Kernel.Wide] lies at multiples of 16
 	Multiprocessors int                             // of the GPU
+	Rows            int                             // a product of matrices has no more of x; 0: what the grid says
 	Constant        func(name string) (int64, bool) // the value of a constant argument
 	Still           func(name string) bool          // a memory argument is at the same place of its memory in each replay
 }
@@ -119,6 +128,12 @@ type Fit struct {
 	Aligned bool // memory is read 16 bytes at a time
 	Long    bool // the inner index may have more than one phase
 	Chunk   int  // bytes of scales that are read at a time, if Aligned
+	// Of a product of matrices: how many rows of x there are at most (0: as the grid says); how many blocks, a cluster, share the inner index, and how
+	// many elements of it each has at most (0: all, of an unknown number); for how many stages there is memory; and whether matrices and sizes are the
+	// same in each replay, so that weights may be asked for before the wait.
+	Most, Splits, Part, Slots int
+	Still                     bool
+	Kept                      bool // all of x that a block multiplies lies in shared memory
 	// Of a product with vectors: the length of a vector, how many results it has if all are alike, else the heads that it makes, tiles of rows, the
 	// blocks that share them, the teams of a block, each of which takes a tile after the other, the warps of a team, how many blocks have room
 	// on a multiprocessor, and of how many launches these are.
@@ -133,9 +148,37 @@ type Fit struct {
 func (f Fit) Fits() bool { return f != Fit{} }
 
 // Fit implements [Kernel].
-func (p *product) Fit(groups [3]uint64, given Given) Fit {
+func (p *product) Fit(groups [3]uint64, given Given) (best Fit) {
+	least := uint64(0)
+	for _, rows := range []int{128, 64, 32, 16, 8} {
+		for splits := 1; splits <= mostSplits; splits *= 2 {
+			f, ok := p.fit(groups, given, rows, splits)
+			if !ok {
+				continue
+			}
+			if cost := p.cost(groups, given, f); least == 0 || cost < least {
+				least, best = cost, f
+			}
+		}
+	}
+	return best
+}
+
+// fit is how blocks of so many rows are launched, of which so many share the inner index. It reports whether they can.
+func (p *product) fit(groups [3]uint64, given Given, rows, splits int) (f Fit, ok bool) {
 	k, known := given.Constant("K")
-	f := Fit{Rows: 128, Aligned: given.Aligned && known, Long: !known || k > phase, Chunk: 16}
+	f = Fit{Rows: rows, Aligned: given.Aligned && known, Long: !known || k > phase, Chunk: 16, Splits: splits, Still: known}
+	all, _ := p.size(groups)
+	if given.Rows > 0 {
+		all = min(all, uint64(given.Rows))
+	}
+	if m, there := given.Constant("M"); there && m > 0 {
+		all = min(all, uint64(m))
+	}
+	// A grid counts 64 rows at a time, or 32. Numbers of rows that are not far apart have one code.
+	if all <= 64 {
+		f.Most = max(8, 1<<bits.Len64(all-1))
+	}
 	for f.Aligned && (2*k/int64(p.group)%int64(f.Chunk) != 0 || f.Chunk/2*p.group < depth) {
 		f.Chunk /= 2
 		f.Aligned = f.Chunk >= 4
@@ -143,28 +186,86 @@ func (p *product) Fit(groups [3]uint64, given Given) Fit {
 	if !f.Aligned {
 		f.Chunk = 0
 	}
-	rows, wide := p.size(groups)
-	// Cycles of a stage: of tensor cores, or of decoding.
-	best := uint64(0)
-	for _, c := range []struct {
-		rows   int
-		cycles uint64
-	}{{128, 1050}, {64, 700}, {32, 600}} {
-		if c.rows > 64 && f.Long { // there is no room for what phases before have added up
-			continue
+	if known {
+		// A part begins where a chunk of scales does.
+		stages := int((k + depth - 1) / depth)
+		part := (stages + splits - 1) / splits
+		for splits > 1 && f.Chunk > 4 && f.Chunk/2*p.group > depth && part%f.period(p.group) != 0 {
+			f.Chunk /= 2
 		}
-		blocks := wide * ((rows + uint64(c.rows) - 1) / uint64(c.rows))
-		m := uint64(max(1, given.Multiprocessors))
-		if cost := (blocks + m - 1) / m * c.cycles; best == 0 || cost < best {
-			best, f.Rows = cost, c.rows
+		if splits > 1 {
+			part = (part + f.period(p.group) - 1) / f.period(p.group) * f.period(p.group)
+		}
+		f.Part = depth * part
+		f.Long = f.Part > phase
+		if splits > 1 && (part < FewestStages || (splits-1)*part >= stages) {
+			return Fit{}, false
 		}
 	}
+	// There is no room for what phases before have added up. Nobody knows where a part of an unknown number begins.
+	if rows > 64 && f.Long || splits > 1 && !known {
+		return Fit{}, false
+	}
+	for i := range p.source.Args {
+		switch name := p.source.Args[i].Name; {
+		case weight(name):
+			f.Still = f.Still && given.Still(name)
+		case size(name):
+			_, there := given.Constant(name)
+			f.Still = f.Still && there
+		}
+	}
+	f.Slots = p.slots(f, sharedMemory)
+	if f.Aligned {
+		kept := f
+		kept.Kept = true
+		kept.Slots = p.slots(kept, sharedMemory)
+		if p.memory(kept) <= sharedMemory && (kept.whole() || kept.Slots >= keptSlots) {
+			f = kept
+		}
+	}
+	return f, true
+}
+
+func (f Fit) with(slots int) Fit {
+	f.Slots = slots
 	return f
 }
 
+// blocks is how many blocks are launched.
+func (p *product) blocks(groups [3]uint64, f Fit) uint64 {
+	grid, _, _ := p.Launch(groups, f)
+	return grid[0] * grid[1]
+}
+
+// cost is about how many cycles a launch takes.
+func (p *product) cost(groups [3]uint64, given Given, f Fit) uint64 {
+	// Those of a stage: of tensor cores, or of decoding, which takes a warp some 300 instructions.
+	cycles := map[int]uint64{128: 2100, 64: 1400, 32: 1250, 16: 1230, 8: 1220}[f.Rows]
+	stages := uint64(f.Part / depth)
+	if stages == 0 { // nobody knows how many
+		stages = 64
+	}
+	// Beginning, waiting for the first stage, and storing results; of a cluster, also meeting twice and sending sums.
+	each := stages*cycles + 1500
+	at := uint64(max(1, given.Multiprocessors))
+	if f.Splits > 1 {
+		each += 1500 + 40*uint64(f.Rows)
+		// Multiprocessors come in groups of 16 or 18, of which a cluster has those of one.
+		if at -= at % 2; f.Splits > 2 {
+			at -= at % 16
+		}
+		at = max(at, uint64(f.Splits))
+	}
+	return (p.blocks(groups, f) + at - 1) / at * each
+}
+
 // Wide implements [Kernel].
-func (*product) Wide(name string) bool {
-	return name == "x" || strings.HasPrefix(name, "w") || strings.HasPrefix(name, "scales") || strings.HasPrefix(name, "biases")
+func (*product) Wide(name string) bool { return name == "x" || weight(name) }
+
+// size reports whether an argument says how large the matrices are.
+func size(name string) bool {
+	return name == "K" || name == "N" || len(name) == 2 && name[0] == 'n'
 }
 
 // size is how many rows a grid makes results for, and how many blocks lie side by side.
@@ -182,38 +283,115 @@ func (p *product) size(groups [3]uint64) (rows, wide uint64) {
 // Launch implements [Kernel].
 func (p *product) Launch(groups [3]uint64, f Fit) (grid [3]uint64, threadsOf, shared uint32) {
 	rows, wide := p.size(groups)
-	return [3]uint64{(rows + uint64(f.Rows) - 1) / uint64(f.Rows), wide, 1}, threads, uint32(p.memory(f))
+	if f.Most > 0 {
+		rows = min(rows, uint64(f.Most))
+	}
+	return [3]uint64{(rows + uint64(f.Rows) - 1) / uint64(f.Rows) * uint64(max(1, f.Splits)), wide, 1}, threads, uint32(p.memory(f))
 }
 
 func (p *product) codesBytes() int { return columns * depth * p.bits / 8 }
 
-// stageBytes are those of x and of codes.
-func (p *product) stageBytes(f Fit) int { return 2*depth*f.Rows + p.codesBytes() }
+// rowsBytes are those of x in a stage, and keptBytes those of all x that is kept.
+func (f Fit) rowsBytes() int { return 2 * depth * f.Rows }
 
-// scalesBytes are those of scales and biases: chunks of all rows, four of a stage each, or two of several stages.
-func (*product) scalesBytes(f Fit) int { return max(2*16, maxSlots*8) * threads }
+func (f Fit) keptBytes() int {
+	if !f.Kept {
+		return 0
+	}
+	return f.Part / depth * f.rowsBytes()
+}
+
+// stageBytes are those of codes, and of x unless that is kept. Stages lie behind what is kept.
+func (p *product) stageBytes(f Fit) int {
+	if f.Kept {
+		return p.codesBytes()
+	}
+	return f.rowsBytes() + p.codesBytes()
+}
+
+// behindStages is where scales lie in shared memory, behind stages.
+func (p *product) behindStages(f Fit) int { return f.keptBytes() + f.Slots*p.stageBytes(f) }
+
+// whole reports whether there is memory for all stages that a block has.
+func (f Fit) whole() bool { return f.Part > 0 && f.Slots*depth >= f.Part }
+
+// ahead is how many stages are asked for before the first one is multiplied.
+func (f Fit) ahead() int {
+	if f.whole() {
+		return f.Slots
+	}
+	return f.Slots - 2
+}
+
+// period is for how many stages a chunk of scales is.
+func (f Fit) period(group int) int { return max(1, f.Chunk/2*group/depth) }
+
+// chunk is how many bytes a chunk of scales takes in shared memory.
+func (f Fit) chunk() int { return max(8, f.Chunk) }
+
+// chunks is how many of a thread have room: those of the stages on their way, and of the one that is multiplied.
+func (p *product) chunks(f Fit) int {
+	n := (f.ahead() + f.period(p.group) - 1) / f.period(p.group)
+	if f.whole() {
+		return n
+	}
+	return n + 1
+}
+
+// scalesBytes are those of scales and biases: chunks of all rows.
+func (p *product) scalesBytes(f Fit) int { return p.chunks(f) * f.chunk() * threads }
 
 // pitch is how many elements lie from a row of results to the next in shared memory: what eight threads write side by side in four rows
 // lies in different banks.
 const pitch = columns + 8
 
+// sumPitch is the same of sums in f32, of which a thread writes those of two rows.
+const sumPitch = columns + 4
+
 // alignment is that of what a swizzled matrix consists of in shared memory.
 const alignment = 1024
 
-// slots is how many stages lie in shared memory.
-func (p *product) slots(f Fit) int {
-	return max(minSlots, min(maxSlots, (sharedMemory-p.beside(f))/p.stageBytes(f)))
+// slots is how many stages lie in shared memory of a size.
+func (p *product) slots(f Fit, size int) int {
+	for n := maxSlots; n > minSlots; n-- {
+		if f.Part > 0 {
+			n = min(n, f.Part/depth)
+		}
+		if p.memory(f.with(n)) <= size {
+			return n
+		}
+	}
+	return minSlots
 }
 
-// beside is what a block has in shared memory beside stages: scales, what phases have added up, and what is lost to alignment.
-func (p *product) beside(f Fit) int {
-	n := p.scalesBytes(f) + alignment
-	if f.Long {
-		n += 4 * threads * f.Rows / 2
+// sumsBytes are those of the sums that a cluster's blocks store in a block's memory.
+func (f Fit) sumsBytes() int {
+	if f.Splits < 2 {
+		return 0
 	}
-	return n
+	return 4 * sumPitch * f.Rows
+}
+
+// beside reports whether sums that other blocks send lie beside stages: of few rows. Others take the place of stages, once all blocks are done with theirs.
+func (f Fit) beside() bool { return f.Rows <= 16 }
+
+// savedAt is where in shared memory the sums of phases before lie, behind stages and scales, and sumsAt where those of the cluster do.
+func (p *product) savedAt(f Fit) int { return p.behindStages(f) + p.scalesBytes(f) }
+
+func (p *product) sumsAt(f Fit) int {
+	switch {
+	case !f.beside():
+		return 0
+	case f.Long:
+		return p.savedAt(f) + 4*threads*f.Rows/2
+	}
+	return p.savedAt(f)
 }
 
 func (p *product) memory(f Fit) int {
-	return max(p.slots(f)*p.stageBytes(f)+p.beside(f), 2*pitch*f.Rows+alignment)
+	n := p.savedAt(f)
+	if f.Long {
+		n += 4 * threads * f.Rows / 2
+	}
+	return max(n, p.sumsAt(f)+f.sumsBytes(), 2*pitch*f.Rows) + alignment
 }

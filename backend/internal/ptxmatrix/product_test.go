@@ -78,10 +78,18 @@ func launched(t *testing.T, m *ptxrun.Memory, k *air.Kernel, p ptxmatrix.Kernel,
 // launchedOn does so with the blocks that a GPU with so many multiprocessors would get.
 func launchedOn(t *testing.T, multiprocessors int, m *ptxrun.Memory, k *air.Kernel, p ptxmatrix.Kernel, launch nvptx.Launch, aligned bool, groups, group [3]uint64, args map[string]any) {
 	t.Helper()
+	launchedAs(t, p.Fit, multiprocessors, m, k, p, launch, aligned, groups, group, args)
+}
+
+// launchedAs does so in a way that a function chooses.
+func launchedAs(t *testing.T, fit func([3]uint64, ptxmatrix.Given) ptxmatrix.Fit, multiprocessors int, m *ptxrun.Memory, k *air.Kernel, p ptxmatrix.Kernel, launch nvptx.Launch, aligned bool, groups, group [3]uint64, args map[string]any) {
+	t.Helper()
 	known := map[string]bool{} // what was asked for, and does not move
-	f := p.Fit(groups, ptxmatrix.Given{Aligned: aligned, Multiprocessors: multiprocessors, Constant: func(name string) (int64, bool) {
+	f := fit(groups, ptxmatrix.Given{Aligned: aligned, Multiprocessors: multiprocessors, Constant: func(name string) (int64, bool) {
 		v, ok := args[name].(int)
-		known[name] = true
+		if ok = ok && !(launch.Moving && name == "M"); ok {
+			known[name] = true
+		}
 		return int64(v), ok
 	}, Still: func(name string) bool {
 		known[name] = true
@@ -140,9 +148,12 @@ func launchedOn(t *testing.T, multiprocessors int, m *ptxrun.Memory, k *air.Kern
 	grid, threads, shared := p.Launch(groups, f)
 	blocks := [3]uint32{uint32(grid[0]), uint32(grid[1]), uint32(grid[2])}
 	if launch.Moving && !strings.HasPrefix(k.Name, "sdpa") { // the grid is the largest that params allow; heads are as many always
-		blocks[0]++
+		blocks[0] += uint32(max(1, f.Splits))
 	}
 	require.NoError(t, program.Run(m, ptxrun.Launch{Params: params, Grid: blocks, Block: threads, Shared: int(shared)}))
+	if launch.Programmatic {
+		require.EqualValues(t, blocks[0]*blocks[1]*blocks[2]*threads, program.Calls["wait"], "not all threads wait for the launches before, and once")
+	}
 }
 
 // matrix is a random matrix of affine codes.
@@ -191,20 +202,34 @@ func TestProducts(t *testing.T) {
 		dtype       ir.DType
 		group, bits int
 		form        string
+		// Rows of a block, and how many blocks share the inner index; 0: what Fit chooses.
+		tile, splits int
 	}
 	for _, x := range sample.Of(t, "products of warpgroups", []product{
-		{"affine_qmm_t_float16_t_gs_32_b_4_alN_false_batch_0", 96, 35, []int{41}, nvptx.Launch{Values: true}, false, ir.F16, 32, 4, ""},
-		{"affine_qmm_t_float16_t_gs_32_b_4_alN_false_batch_0", 512, 70, []int{270}, nvptx.Launch{Values: true}, false, ir.F16, 32, 4, ""},
-		{"affine_qmm_t_bfloat16_t_gs_64_b_8_alN_false_batch_0", 1024, 40, []int{30}, nvptx.Launch{}, false, ir.BF16, 64, 8, ""},
-		{"affine_qmm_t_float16_t_gs_64_b_4_alN_false_batch_0", 8320, 3, []int{9}, nvptx.Launch{Values: true}, false, ir.F16, 64, 4, ""},
-		{"affine_qmm_t_bfloat16_t_gs_128_b_4_alN_false_batch_0", 256, 6, []int{33}, nvptx.Launch{Values: true}, false, ir.BF16, 128, 4, ""},
-		{"affine_qmm_t_x2_float16_t_gs_128_b_4_alN_false", 1024, 9, []int{129, 65}, nvptx.Launch{Values: true, Moving: true}, false, ir.F16, 128, 4, "x2"},
-		{"affine_qmm_t_x3_bfloat16_t_gs_32_b_4_alN_false", 160, 9, []int{40, 8, 258}, nvptx.Launch{Values: true, Programmatic: true}, true, ir.BF16, 32, 4, "x3"},
-		{"affine_qmm_t_add_float16_t_gs_64_b_8_alN_false", 320, 33, []int{136}, nvptx.Launch{Moving: true}, true, ir.F16, 64, 8, "add"},
-		{"affine_qmm_t_silu_mul_float16_t_gs_32_b_4_alN_false", 384, 66, []int{72}, nvptx.Launch{Values: true}, false, ir.F16, 32, 4, "silu"},
-		{"affine_qmm_t_silu_mul_bfloat16_t_gs_32_b_8_alN_false", 64, 5, []int{33}, nvptx.Launch{Values: true}, true, ir.BF16, 32, 8, "silu"},
-	}, 6) {
-		t.Run(fmt.Sprint(x.name, " ", x.k), func(t *testing.T) {
+		{"affine_qmm_t_float16_t_gs_32_b_4_alN_false_batch_0", 96, 35, []int{41}, nvptx.Launch{Values: true}, false, ir.F16, 32, 4, "", 0, 0},
+		{"affine_qmm_t_float16_t_gs_32_b_4_alN_false_batch_0", 512, 70, []int{270}, nvptx.Launch{Values: true}, false, ir.F16, 32, 4, "", 0, 0},
+		{"affine_qmm_t_bfloat16_t_gs_64_b_8_alN_false_batch_0", 1024, 40, []int{30}, nvptx.Launch{}, false, ir.BF16, 64, 8, "", 0, 0},
+		{"affine_qmm_t_float16_t_gs_64_b_4_alN_false_batch_0", 8320, 3, []int{9}, nvptx.Launch{Values: true}, false, ir.F16, 64, 4, "", 0, 0},
+		{"affine_qmm_t_bfloat16_t_gs_128_b_4_alN_false_batch_0", 256, 6, []int{33}, nvptx.Launch{Values: true}, false, ir.BF16, 128, 4, "", 0, 0},
+		{"affine_qmm_t_x2_float16_t_gs_128_b_4_alN_false", 1024, 9, []int{129, 65}, nvptx.Launch{Values: true, Moving: true}, false, ir.F16, 128, 4, "x2", 0, 0},
+		{"affine_qmm_t_x3_bfloat16_t_gs_32_b_4_alN_false", 160, 9, []int{40, 8, 258}, nvptx.Launch{Values: true, Programmatic: true}, true, ir.BF16, 32, 4, "x3", 0, 0},
+		{"affine_qmm_t_add_float16_t_gs_64_b_8_alN_false", 320, 33, []int{136}, nvptx.Launch{Moving: true}, true, ir.F16, 64, 8, "add", 0, 0},
+		{"affine_qmm_t_silu_mul_float16_t_gs_32_b_4_alN_false", 384, 66, []int{72}, nvptx.Launch{Values: true}, false, ir.F16, 32, 4, "silu", 0, 0},
+		{"affine_qmm_t_silu_mul_bfloat16_t_gs_32_b_8_alN_false", 64, 5, []int{33}, nvptx.Launch{Values: true}, true, ir.BF16, 32, 8, "silu", 0, 0},
+		{"affine_qmm_t_float16_t_gs_32_b_4_alN_false_batch_0", 1024, 3, []int{300}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.F16, 32, 4, "", 8, 2},
+		{"affine_qmm_t_x3_bfloat16_t_gs_64_b_4_alN_false", 2048, 11, []int{40, 8, 258}, nvptx.Launch{Values: true, Moving: true, Programmatic: true}, false, ir.BF16, 64, 4, "x3", 16, 4},
+		{"affine_qmm_t_add_float16_t_gs_64_b_8_alN_false", 4096, 7, []int{136}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.F16, 64, 8, "add", 8, 8},
+		{"affine_qmm_t_silu_mul_float16_t_gs_128_b_4_alN_false", 2304, 35, []int{150}, nvptx.Launch{Values: true}, false, ir.F16, 128, 4, "silu", 64, 2},
+		{"affine_qmm_t_silu_mul_bfloat16_t_gs_32_b_8_alN_false", 1056, 20, []int{33}, nvptx.Launch{Moving: true}, true, ir.BF16, 32, 8, "silu", 32, 2},
+		{"affine_qmm_t_x2_float16_t_gs_128_b_4_alN_false", 4096, 70, []int{129, 65}, nvptx.Launch{Values: true}, false, ir.F16, 128, 4, "x2", 128, 8},
+		{"affine_qmm_t_bfloat16_t_gs_32_b_8_alN_false_batch_0", 4096, 33, []int{70}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.BF16, 32, 8, "", 16, 4},
+		{"affine_qmm_t_silu_mul_float16_t_gs_32_b_4_alN_false", 2048, 9, []int{140}, nvptx.Launch{Values: true, Moving: true, Programmatic: true}, false, ir.F16, 32, 4, "silu", 16, 2},
+		{"affine_qmm_t_add_bfloat16_t_gs_32_b_4_alN_false", 4096, 40, []int{65}, nvptx.Launch{Values: true}, false, ir.BF16, 32, 4, "add", 32, 8},
+		{"affine_qmm_t_add_float16_t_gs_32_b_4_alN_false", 16640, 2, []int{9}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.F16, 32, 4, "add", 8, 2},
+		{"affine_qmm_t_x3_float16_t_gs_32_b_8_alN_false", 3008, 5, []int{9, 4, 300}, nvptx.Launch{Programmatic: true}, true, ir.F16, 32, 8, "x3", 8, 1},
+		{"affine_qmm_t_float16_t_gs_64_b_4_alN_false_batch_0", 1024, 18, []int{260}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.F16, 64, 4, "", 64, 1},
+	}, 10) {
+		t.Run(fmt.Sprint(x.name, " ", x.k, " ", x.splits), func(t *testing.T) {
 			k, p := described(t, x.name)
 			r := rand.New(rand.NewPCG(1, uint64(x.k)))
 			n := number16{x.dtype}
@@ -258,7 +283,14 @@ func TestProducts(t *testing.T) {
 			case "silu":
 				groups[1] = uint64(x.n[0]+31) / 32
 			}
-			launched(t, m, k, p, x.launch, !x.odd, groups, [3]uint64{32, 2, 2}, args)
+			launchedAs(t, func(groups [3]uint64, given ptxmatrix.Given) ptxmatrix.Fit {
+				if x.tile == 0 {
+					return p.Fit(groups, given)
+				}
+				f, ok := ptxmatrix.FitOf(p, groups, given, x.tile, x.splits)
+				require.True(t, ok)
+				return f
+			}, 4, m, k, p, x.launch, !x.odd, groups, [3]uint64{32, 2, 2}, args)
 			dot := func(w matrix, i, j int) (sum, bound float64) {
 				for e := range x.k {
 					v := values[i*x.k+e] * w.w[j*x.k+e]
@@ -304,50 +336,209 @@ func TestProducts(t *testing.T) {
 	}
 }
 
-// TestWaits leaves out, of a product, each instruction that orders threads, copies and tensor cores: the interpreter notices.
-func TestWaits(t *testing.T) {
-	k, p := described(t, "affine_qmm_t_float16_t_gs_32_b_4_alN_false_batch_0")
-	f := p.Fit([3]uint64{1, 1, 1}, ptxmatrix.Given{Aligned: true, Multiprocessors: 1, Constant: func(string) (int64, bool) { return 768, true }})
-	require.True(t, f.Aligned)
-	lines := strings.SplitAfter(string(p.Emit(nvptx.Launch{Values: true}, f)), "\n")
-	var waits []int
-	loop := false
-	for i, l := range lines {
-		op := strings.TrimSuffix(strings.Fields(l + " -")[0], ";")
-		loop = loop || op == "cp.async.wait_group" // what stands before the first loop, and behind it, waits for less
-		if strings.HasPrefix(op, "bar.red") {
-			break
+// TestProductFits: of few rows blocks share the inner index, as many as there are multiprocessors for; each has stages that begin where a chunk of scales does, at least four. Their tiles are
+// no taller than the rows, and memory suffices.
+func TestProductFits(t *testing.T) {
+	all := map[string]ptxmatrix.Kernel{}
+	for _, x := range []struct {
+		name       string
+		k, columns int
+		m, limit   int // rows, if they are known; how many there are at most
+		tile       int
+		splits     int
+		part       int
+		blocks     uint64
+	}{
+		{"add_float16_t_gs_32_b_4", 4096, 4096, 2, 0, 8, 8, 512, 128},
+		{"add_float16_t_gs_32_b_4", 4096, 4096, 0, 8, 8, 8, 512, 128},
+		{"add_float16_t_gs_32_b_4", 14336, 4096, 9, 0, 16, 8, 1792, 128},
+		{"add_bfloat16_t_gs_128_b_4", 4096, 4096, 30, 0, 32, 8, 512, 128},
+		{"add_float16_t_gs_64_b_8", 14336, 4096, 0, 64, 64, 8, 1792, 128},
+		{"silu_mul_float16_t_gs_32_b_4", 4096, 14336, 8, 0, 8, 1, 4096, 112},
+		{"x3_float16_t_gs_32_b_4", 4096, 6144, 8, 0, 8, 4, 1024, 104},
+		{"add_float16_t_gs_32_b_4", 4096, 4096, 0, 0, 128, 1, 4096, 512},
+		{"add_float16_t_gs_32_b_4", 512, 256, 8, 0, 8, 1, 512, 1},
+		{"add_float16_t_gs_32_b_4", 14336, 4096, 4096, 0, 128, 2, 7168, 1024},
+	} {
+		p := all[x.name]
+		if p == nil {
+			_, p = described(t, "affine_qmm_t_"+x.name+"_alN_true")
+			all[x.name] = p
 		}
-		switch op {
-		case "cp.async.wait_group", "cp.async.commit_group", "fence.proxy.async.shared::cta", "bar.sync", "wgmma.wait_group.sync.aligned", "wgmma.commit_group.sync.aligned", "wgmma.fence.sync.aligned":
-			if loop {
+		groups := [3]uint64{64, uint64(x.columns / 64), 1}
+		if strings.HasPrefix(x.name, "silu") {
+			groups[1] *= 2
+		}
+		given := ptxmatrix.Given{Aligned: true, Multiprocessors: 132, Rows: x.limit, Still: func(string) bool { return true }, Constant: func(name string) (int64, bool) {
+			if name == "M" {
+				return int64(x.m), x.m > 0
+			}
+			return map[string]int64{"K": int64(x.k), "N": int64(x.columns), "n0": 4096, "n1": 1024, "n2": 1024}[name], true
+		}}
+		f := p.Fit(groups, given)
+		grid, threads, shared := p.Launch(groups, f)
+		require.Equal(t, []any{x.tile, x.splits, x.part, x.blocks}, []any{f.Rows, f.Splits, f.Part, grid[0] * grid[1]}, "%+v %+v", x, f)
+		require.Zero(t, grid[0]%uint64(f.Splits), "clusters lie along the first dimension")
+		require.EqualValues(t, 512, threads)
+		require.LessOrEqual(t, shared, uint32(227<<10))
+		require.True(t, f.Still)
+		given.Still = func(name string) bool { return !strings.HasPrefix(name, "scales") }
+		require.False(t, p.Fit(groups, given).Still, "what moves is not read before the wait")
+	}
+	// Whatever is asked for fits memory, with parts that all have something to do.
+	for name, p := range all {
+		for _, k := range []int{128, 1024, 2304, 4096, 8320, 11008, 32768, 1 << 20} {
+			for _, rows := range []int{8, 16, 32, 64, 128} {
+				for _, splits := range []int{1, 2, 4, 8} {
+					f, ok := ptxmatrix.FitOf(p, [3]uint64{1, 4, 1}, ptxmatrix.Given{Aligned: true, Multiprocessors: 132, Still: func(string) bool { return true }, Constant: func(string) (int64, bool) { return int64(k), true }}, rows, splits)
+					if !ok {
+						continue
+					}
+					_, _, shared := p.Launch([3]uint64{1, 4, 1}, f)
+					require.LessOrEqual(t, shared, uint32(227<<10), "%s %d %+v", name, k, f)
+					require.Less(t, (splits-1)*f.Part, k, "%s %d %+v", name, k, f)
+					require.GreaterOrEqual(t, splits*f.Part, k, "%s %d %+v", name, k, f)
+					require.Equal(t, f.Part > 8192, f.Long, "%s %d %+v", name, k, f)
+				}
+			}
+		}
+	}
+}
+
+// TestBeforeWait: before the wait for the launches before nothing is read but weights, by copies, which the table does not move.
+func TestBeforeWait(t *testing.T) {
+	k, p := described(t, "affine_qmm_t_silu_mul_float16_t_gs_32_b_4_alN_false")
+	for _, still := range []bool{true, false} {
+		f, ok := ptxmatrix.FitOf(p, [3]uint64{1, 8, 1}, ptxmatrix.Given{Aligned: true, Multiprocessors: 132, Constant: func(string) (int64, bool) { return 2048, true }, Still: func(string) bool { return still }}, 8, 2)
+		require.True(t, ok)
+		for _, launch := range []nvptx.Launch{{Values: true, Programmatic: true}, {Values: true, Programmatic: true, Moving: true}, {Programmatic: true}} {
+			text := p.Emit(launch, f)
+			before, behind, waits := strings.Cut(string(text), "griddepcontrol.wait")
+			require.True(t, waits)
+			require.NotContains(t, behind, "griddepcontrol.wait")
+			require.NotContains(t, before, "ld.global")
+			early, err := nvptx.Early(text)
+			require.NoError(t, err)
+			if !still || !launch.Values {
+				require.NotContains(t, before, "cp.async")
+				require.Empty(t, early)
+				continue
+			}
+			require.Equal(t, 3, strings.Count(before, "cp.async"), "two rows of codes, and scales or biases")
+			require.Len(t, early, 6)
+			for _, i := range early {
+				require.Regexp(t, "^(w|scales|biases)_(gate|up)$", k.Args[i].Name)
+			}
+		}
+	}
+}
+
+// TestOnePartBeginsAgain: where weights of one block's part of the inner index have to be rounded twice, and those of another's need not, the cluster adds up
+// what both have.
+func TestOnePartBeginsAgain(t *testing.T) {
+	const inner, rows = 1024, 2
+	k, p := described(t, "affine_qmm_t_float16_t_gs_32_b_4_alN_false_batch_0")
+	n, r := number16{ir.F16}, rand.New(rand.NewPCG(5, 6))
+	for _, far := range []int{-1, 3, inner/32 - 1} { // the group of weights that needs it, in none of the parts, in the first or in the second
+		w := matrix{codes: make([]byte, inner/2)}
+		for i := range w.codes {
+			w.codes[i] = byte(r.Uint32())
+		}
+		for g := range inner / 32 {
+			scale, bias := n.of(0.05), n.of(-0.4)
+			if g == far {
+				scale, bias = n.of(0x1.5ap-20), n.of(2.5)
+			}
+			w.scales, w.biases = binary.LittleEndian.AppendUint16(w.scales, scale), binary.LittleEndian.AppendUint16(w.biases, bias)
+			for i := range 32 {
+				q := w.codes[(32*g+i)/2] >> (4 * (i % 2)) & 15
+				w.w = append(w.w, n.value(n.of(float64(float32(n.value(scale))*float32(q)+float32(n.value(bias))))))
+			}
+		}
+		m := &ptxrun.Memory{}
+		x, bytes := n.numbers(r, rows*inner, normal(1))
+		out := make([]byte, 2*rows)
+		launchedAs(t, func(groups [3]uint64, given ptxmatrix.Given) ptxmatrix.Fit {
+			f, ok := ptxmatrix.FitOf(p, groups, given, 8, 2)
+			require.True(t, ok)
+			return f
+		}, 4, m, k, p, nvptx.Launch{Values: true, Programmatic: true}, true, [3]uint64{1, 1, 1}, [3]uint64{32, 2, 2}, map[string]any{
+			"x": m.Add(bytes), "w": m.Add(w.codes), "scales": m.Add(w.scales), "biases": m.Add(w.biases), "y": m.Add(out), "K": inner, "N": 1, "M": rows,
+		})
+		for i := range rows {
+			want, bound := 0.0, 0.0
+			for e, v := range w.w {
+				want, bound = want+v*x[i*inner+e], bound+math.Abs(v*x[i*inner+e])
+			}
+			require.InDelta(t, want, n.value(binary.LittleEndian.Uint16(out[2*i:])), bound*inner*0x1p-24+0.51*n.ulp(want), "row %d, far %d", i, far)
+		}
+	}
+}
+
+// TestWaits leaves out, of products whose blocks have all of the inner index or share it, each instruction that orders threads, blocks, copies and tensor cores: the
+// interpreter notices.
+func TestWaits(t *testing.T) {
+	const name = "affine_qmm_t_float16_t_gs_32_b_4_alN_false_batch_0"
+	for _, x := range sample.Of(t, "products whose waits are left out", []struct {
+		k, rows, splits int
+		launch          nvptx.Launch
+		waits           int // how many are left out, at least
+	}{
+		{1792, 128, 1, nvptx.Launch{Values: true}, 20},
+		{1024, 8, 2, nvptx.Launch{Values: true}, 22},
+		{2560, 32, 2, nvptx.Launch{Values: true}, 24},
+		{3072, 8, 1, nvptx.Launch{Values: true, Programmatic: true}, 20},
+	}, 4) {
+		k, p := described(t, name)
+		groups := [3]uint64{1, 1, 1}
+		f, ok := ptxmatrix.FitOf(p, groups, ptxmatrix.Given{Aligned: true, Multiprocessors: 1, Constant: func(name string) (int64, bool) {
+			return map[string]int64{"K": int64(x.k), "N": 4}[name], name != "M"
+		}, Still: func(string) bool { return true }}, x.rows, x.splits)
+		require.True(t, ok)
+		require.True(t, f.Aligned)
+		require.Equal(t, x.launch.Programmatic, f.Still && x.launch.Programmatic)
+		lines := strings.SplitAfter(string(p.Emit(x.launch, f)), "\n")
+		var waits []int
+		loop, first := false, true
+		for i, l := range lines {
+			op := strings.TrimSuffix(strings.Fields(l + " -")[0], ";")
+			loop = loop || op == "cp.async.wait_group" // what stands before the first loop, and behind it, waits for less
+			first = first && !strings.HasPrefix(op, "bar.red")
+			switch op {
+			case "cp.async.wait_group", "cp.async.commit_group", "fence.proxy.async.shared::cta", "bar.sync", "wgmma.wait_group.sync.aligned", "wgmma.commit_group.sync.aligned", "wgmma.fence.sync.aligned":
+				if loop && first {
+					waits = append(waits, i)
+				}
+			case "barrier.cluster.arrive.relaxed.aligned", "barrier.cluster.arrive.release.aligned", "barrier.cluster.wait.acquire.aligned":
 				waits = append(waits, i)
 			}
 		}
-	}
-	run := func(text string) error {
-		program, err := ptxrun.Parse([]byte(text))
-		require.NoError(t, err)
-		m, r, n := &ptxrun.Memory{}, rand.New(rand.NewPCG(3, 4)), number16{ir.F16}
-		w := affine(r, n, 4, 768, 32, 4)
-		_, x := n.numbers(r, 2*768, normal(1))
-		params := []uint64{m.Add(w.codes), m.Add(w.scales), m.Add(w.biases), m.Add(x), m.Add(make([]byte, 16)), 768, 4, 2}
-		for range k.Args {
-			if len(params) < len(program.Params) {
-				params = append(params, 0)
+		run := func(text string) error {
+			program, err := ptxrun.Parse([]byte(text))
+			require.NoError(t, err)
+			m, r, n := &ptxrun.Memory{}, rand.New(rand.NewPCG(3, 4)), number16{ir.F16}
+			w := affine(r, n, 4, x.k, 32, 4)
+			_, values := n.numbers(r, 2*x.k, normal(1))
+			params := []uint64{m.Add(w.codes), m.Add(w.scales), m.Add(w.biases), m.Add(values), m.Add(make([]byte, 16)), uint64(x.k), 4, 2}
+			for range k.Args {
+				if len(params) < len(program.Params) {
+					params = append(params, 0)
+				}
 			}
+			for len(params) < len(program.Params) {
+				params = append(params, 32)
+			}
+			_, threads, shared := p.Launch(groups, f)
+			return program.Run(m, ptxrun.Launch{Params: params, Grid: [3]uint32{uint32(x.splits), 1, 1}, Block: threads, Shared: int(shared)})
 		}
-		for len(params) < len(program.Params) {
-			params = append(params, 32)
+		require.NoError(t, run(strings.Join(lines, "")))
+		require.GreaterOrEqual(t, len(waits), x.waits)
+		cluster := slices.DeleteFunc(slices.Clone(waits), func(i int) bool { return !strings.Contains(lines[i], "barrier.cluster") })
+		require.Len(t, cluster, map[int]int{1: 0, 2: 4}[x.splits])
+		for _, i := range append(sample.Of(t, "waits of products", waits, 16), cluster...) {
+			text := slices.Clone(lines)
+			text[i] = ""
+			require.Error(t, run(strings.Join(text, "")), "of %+v without line %d: %s", x, i+1, lines[i])
 		}
-		_, threads, shared := p.Launch([3]uint64{1, 1, 1}, f)
-		return program.Run(m, ptxrun.Launch{Params: params, Grid: [3]uint32{1, 1, 1}, Block: threads, Shared: int(shared)})
-	}
-	require.NoError(t, run(strings.Join(lines, "")))
-	require.Greater(t, len(waits), 20)
-	for _, i := range sample.Of(t, "waits of products", waits, 16) {
-		text := slices.Clone(lines)
-		text[i] = ""
-		require.Error(t, run(strings.Join(text, "")), "without line %d: %s", i+1, lines[i])
 	}
 }

@@ -1,6 +1,7 @@
 package ptxmatrix
 
 import (
+	"math/bits"
 	"strconv"
 	"strings"
 
@@ -9,17 +10,14 @@ import (
 
 // results rounds the sums, and stores what becomes of them, columns side by side.
 func (e *emitter) results() {
-	e.Line("bar.sync \t0") // stages are done with
-	// The thread has two columns of results, of rows 2·member and 2·member + 1 of each eight.
-	column := e.r("mad.lo.s32", "%s, 16, %s", e.warp, e.quad)
-	column = e.r("mad.lo.s32", "%s, 64, %s", e.group, column)
-	at := e.r("mad.lo.s32", "%s, %d, %s", e.member, 2*pitch, column)
-	at = e.r("mad.lo.s32", "%s, 2, %s", at, e.base)
-	for i, v := range e.acc {
-		row, below := i/4*8+i%2, i/2%2*8
-		e.Line("st.shared.b16 \t[%s+%d], %s", at, 2*(row*pitch+below), e.stored(v))
+	first, rows := e.m0, e.fit.Rows // of the results that the block makes
+	if e.rank != "" {
+		e.send()
+		rows /= e.fit.Splits
+		first = e.r("mad.lo.s32", "%s, %d, %s", e.rank, rows, first)
+	} else {
+		e.lay()
 	}
-	e.Line("bar.sync \t0")
 
 	wide := columns
 	if e.form == siluMul {
@@ -29,10 +27,14 @@ func (e *emitter) results() {
 	row := e.r("div.u32", "%s, %d", e.thread, side)
 	col := e.r("shl.b32", "%s, 3", e.r("rem.u32", "%s, %d", e.thread, side))
 	n := e.r("add.s32", "%s, %s", e.n0, col)
+	size, pitch := 2, pitch // of what lies in shared memory
+	if e.rank != "" {
+		size, pitch = 4, sumPitch
+	}
 	from := e.r("mad.lo.s32", "%s, %d, %s", row, pitch, col)
-	from = e.r("mad.lo.s32", "%s, 2, %s", from, e.base)
-	m := e.r("add.s32", "%s, %s", e.m0, row)
-	end := e.r("min.s32", "%s, %s", e.r("add.s32", "%s, %d", e.m0, e.fit.Rows), e.M)
+	from = e.r("mad.lo.s32", "%s, %d, %s", from, size, e.base)
+	m := e.r("add.s32", "%s, %s", first, row)
+	end := e.r("min.s32", "%s, %s", e.r("add.s32", "%s, %d", first, rows), e.M)
 	index := e.Make("rd", "add.s64", "%s, %s", e.wide(m, e.N), e.Make("rd", "cvt.u64.u32", "%s", n))
 	bytes := e.Make("rd", "shl.b64", "%s, 1", index)
 	y := e.Make("rd", "add.s64", "%s, %s", e.y, bytes)
@@ -51,7 +53,7 @@ func (e *emitter) results() {
 	results := e.eight(from)
 	var others []string
 	if e.form == siluMul {
-		others = e.eight(e.r("add.s32", "%s, %d", from, 2*wide))
+		others = e.eight(e.r("add.s32", "%s, %d", from, size*wide))
 		for i := range results {
 			results[i] = e.siluMul(results[i], others[i])
 		}
@@ -89,14 +91,85 @@ func (e *emitter) results() {
 		e.Line("add.s64 \t%s, %s, %s", r, r, step)
 	}
 	e.Line("add.s32 \t%s, %s, %d", m, m, threads/side)
-	e.Line("add.s32 \t%s, %s, %d", from, from, 2*pitch*threads/side)
+	e.Line("add.s32 \t%s, %s, %d", from, from, size*pitch*threads/side)
 	e.Line("bra \t%s", loop)
 	e.Mark("$L_end")
 	e.Line("ret")
 }
 
-// eight loads eight numbers of 16 bits from shared memory.
+// column is the first of the thread's two columns of sums; the other one lies eight further.
+func (e *emitter) column() string {
+	column := e.r("mad.lo.s32", "%s, 16, %s", e.warp, e.quad)
+	return e.r("mad.lo.s32", "%s, 64, %s", e.group, column)
+}
+
+// lay has the sums, rounded, lie in shared memory row by row. The thread has those of its columns, of rows 2·member and 2·member + 1 of each eight.
+func (e *emitter) lay() {
+	e.Line("bar.sync \t0") // stages are done with
+	at := e.r("mad.lo.s32", "%s, %d, %s", e.member, 2*pitch, e.column())
+	at = e.r("mad.lo.s32", "%s, 2, %s", at, e.base)
+	for i, v := range e.acc {
+		row, below := i/4*8+i%2, i/2%2*8
+		e.Line("st.shared.b16 \t[%s+%d], %s", at, 2*(row*pitch+below), e.stored(v))
+	}
+	e.Line("bar.sync \t0")
+}
+
+// send stores the sums where the blocks of the cluster find them that make results of them: each has the same number of rows, one block's part behind the other.
+func (e *emitter) send() {
+	if !e.fit.beside() { // stages are done with, in all blocks
+		e.Line("barrier.cluster.arrive.release.aligned")
+	}
+	e.Line("barrier.cluster.wait.acquire.aligned")
+	each := e.fit.Rows / e.fit.Splits
+	row := e.r("shl.b32", "%s, 1", e.member) // the thread's first of each eight
+	at := e.r("mad.lo.s32", "%s, %d, %s", e.rank, each*sumPitch, e.column())
+	if each > 1 {
+		at = e.r("mad.lo.s32", "%s, %d, %s", e.r("and.b32", "%s, %d", row, each-1), sumPitch, at)
+	}
+	at = e.r("mad.lo.s32", "%s, 4, %s", at, e.base)
+	block := e.r("shr.u32", "%s, %d", row, bits.Len(uint(each))-1) // whose the row is, of eight
+	to := map[int]string{}
+	for i, v := range e.acc {
+		row, below := i/4*8+i%2, i/2%2*8
+		if each > 1 {
+			row -= i % 2
+		}
+		place, there := to[row/each]
+		if !there {
+			place = e.r("mapa.shared::cluster.u32", "%s, %s", at, e.r("add.s32", "%s, %d", block, row/each))
+			to[row/each] = place
+		}
+		e.Line("st.shared::cluster.f32 \t[%s+%d], %s", place, e.sumsAt(e.fit)+4*((i/4*8+i%2)%each*sumPitch+below), v)
+	}
+	e.Line("barrier.cluster.arrive.release.aligned")
+	e.Line("barrier.cluster.wait.acquire.aligned")
+}
+
+// eight loads eight numbers of 16 bits from shared memory, or adds up what the blocks of the cluster have of them, in the order of the blocks.
 func (e *emitter) eight(from string) []string {
+	if e.rank != "" {
+		sums := make([]string, 8)
+		for part := range e.fit.Splits {
+			for i := 0; i < len(sums); i += 4 {
+				var v [4]string
+				for j := range v {
+					v[j] = e.New("f")
+				}
+				e.Line("ld.shared.v4.f32 \t{%s}, [%s+%d]", list(v[:]), from, e.sumsAt(e.fit)+4*(part*e.fit.Rows/e.fit.Splits*sumPitch+i))
+				for j, n := range v {
+					if part > 0 {
+						n = e.Make("f", "add.rn.f32", "%s, %s", sums[i+j], n)
+					}
+					sums[i+j] = n
+				}
+			}
+		}
+		for i, v := range sums {
+			sums[i] = e.stored(v)
+		}
+		return sums
+	}
 	var words []string
 	for range 4 {
 		words = append(words, e.New("r"))

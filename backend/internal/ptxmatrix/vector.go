@@ -202,7 +202,7 @@ func (*vector) Wide(name string) bool { return name == "x" || weight(name) }
 // that a launch before has written.
 func weight(name string) bool { return namedWeight.MatchString(name) }
 
-var namedWeight = regexp.MustCompile(`^(norm|(w|scales|biases)(_gate|_up|_q|_k|_v)?)$`)
+var namedWeight = regexp.MustCompile(`^(norm|(w|scales|biases)(_gate|_up|_q|_k|_v|[0-2])?)$`)
 
 // unused reports whether an argument says how batches lie in memory, of a kernel that has none: there may be nothing behind its address.
 func unused(name string) bool {

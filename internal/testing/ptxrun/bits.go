@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// pairs are operations of two halves, or two bfloats, in a register.
+// pairs are operations of two halves, two bfloats, or two numbers of 16 bits, in a register.
 var pairs = map[string]func(a, b, c uint64) uint64{
 	"add.rn.f16x2": func(a, b, _ uint64) uint64 { return half(ofHalf(a) + ofHalf(b)) },
 	"sub.rn.f16x2": func(a, b, _ uint64) uint64 { return half(ofHalf(a) - ofHalf(b)) },
@@ -19,6 +19,9 @@ var pairs = map[string]func(a, b, c uint64) uint64{
 	"add.rn.bf16x2": func(a, b, _ uint64) uint64 { return fusedBfloat(a, 0x3f80, b) },
 	"sub.rn.bf16x2": func(a, b, _ uint64) uint64 { return fusedBfloat(b, 0xbf80, a) },
 	"mul.rn.bf16x2": func(a, b, _ uint64) uint64 { return fusedBfloat(a, b, 0x8000) },
+
+	"max.u16x2": func(a, b, _ uint64) uint64 { return max(a, b) },
+	"min.u16x2": func(a, b, _ uint64) uint64 { return min(a, b) },
 }
 
 // fusedHalf is a·b + c of halves, rounded once.

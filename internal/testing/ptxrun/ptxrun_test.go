@@ -139,6 +139,8 @@ func TestInstructions(t *testing.T) {
 		{r("fma.rn.f16x2 %r3, %r1, %r1, %r2"), 0x7820_3c00, 0x0001_bc01, 0x7c00_9400},
 		{r("mov.b32 %r4, 0x3c20; mov.b32 %r5, 0x0001; fma.rn.f16x2 %r3, %r4, %r4, %r5"), 0, 0, 0x3c41},
 		{r("add.rn.bf16x2 %r3, %r1, %r2"), 0x3f80_8000, 0x3b80_8000, 0x3f80_8000},
+		{r("max.u16x2 %r3, %r1, %r2"), 0x8000_0001, 0x7fff_0002, 0x8000_0002},
+		{r("min.u16x2 %r3, %r1, %r2"), 0x8000_0001, 0x7fff_0002, 0x7fff_0001},
 		{r("sub.rn.bf16x2 %r3, %r1, %r2"), 0x3f81_0000, 0x3f80_0000, 0x3c00_0000},
 		{r("mul.rn.bf16x2 %r3, %r1, %r2"), 0x3f81_8000, 0x3f81_3f80, 0x3f82_8000},
 		{rs("mov.b32 {%rs1, %rs2}, %r1; fma.rn.f16 %rs3, %rs1, %rs1, %rs2"), 0x0001_3c20, 0, 0x3c41},
