@@ -141,7 +141,7 @@ func TestProfile(t *testing.T) {
 		{`{"litmus": {"fence": true}}`, `p: byte 19: "litmus" has no field "fence", but fences and indirect_barriers`},
 		{`{"litmus": {"fences": 1}}`, `p: byte 23: "fences" is 1, want true or false`},
 		{`{"plans": {"serial": {"ns": 1}}}`, `p: byte 26: plan "serial" has no field "ns", but encode_ns, launch_ns, barrier_ns and replay_ns`},
-		{`{"kernels": {"f": {"ns": 1}}}`, `p: byte 23: kernel "f" has no field "ns", but fixed_ns and ns_per_byte`},
+		{`{"kernels": {"f": {"ns": 1}}}`, `p: byte 23: kernel "f" has no field "ns", but fixed_ns, ns_per_byte and points`},
 		{`{"kernels": 3}`, `p: byte 13: "kernels" is 3, want an object`},
 		{`{"cores": 1, "cores": 2}`, `p: byte 20: the profile has "cores" twice`},
 		{`{} x`, `p: byte 3: something stands behind the profile`},

@@ -20,8 +20,8 @@
 //
 // and a schedule takes the sum over its epochs, plus each barrier, each boundary
 // of command buffers, and each fence or event. A kernel that a profile has takes
-// fixed + bytes · perByte alone instead. A kernel that the profile lacks, though it has others, takes no less than
-// the longest of the commands that it would replace, when it is weighed against them ([Model.Unmeasured]).
+// fixed + bytes · perByte alone instead, or what lies between the sizes that were measured ([Kernel.At]). A kernel
+// that the profile lacks, though it has others, takes no less than the longest of the commands that it would replace, when it is weighed against them ([Model.Unmeasured]).
 //
 // A device may choose between several plans for launching commands. A serial plan takes one launch per command and
 // the rest of each command's time alone. An overlapping plan takes one launch per epoch, the rest of each epoch's

@@ -136,7 +136,7 @@ func (m *Model) Unmeasured(function string, modelled, longest Seconds) Seconds {
 func (e *Estimator) work(d *ir.Dispatch, effects *ir.Effects, function string, operations float64, again Repeated) Work {
 	w := Work{Bytes: e.bytes(d, effects), Operations: operations, Repeated: again}
 	if k, ok := e.Kernels[function]; ok {
-		w.Alone = k.Fixed + k.PerByte*Seconds(w.Bytes)
+		w.Alone = k.At(w.Bytes)
 	} else {
 		w.Alone = e.alone(w, e.groups(d))
 	}

@@ -1,11 +1,14 @@
 package cost
 
 import (
+	"cmp"
 	"maps"
+	"math"
 	"slices"
 )
 
-// Fit makes a model of measured times. Each kernel gets the line of time over bytes that fits its runs best.
+// Fit makes a model of measured times. Each kernel gets the line of time over bytes that fits its runs best, and the times of the sizes that were measured where
+// that line is wrong.
 // Everything that was not measured is taken from the base model.
 type Fit struct {
 	base    Model
@@ -24,7 +27,16 @@ type line struct {
 	n, x, y, z     float64
 	w, wx, wxx, wy float64 // sums of weights, and of weights times powers of x, and y
 	wxy            float64
+	sizes          []line // n, x and y of runs that moved about the same bytes, no more than mostSizes and one
 }
+
+// Runs move about the same bytes if these differ by less than alike. A kernel with more than mostSizes sizes has a line only.
+const (
+	alike     = 0.02
+	mostSizes = 16
+	// wrong is by how much of a time a line may be wrong before a profile has points.
+	wrong = 0.03
+)
 
 // NewFit begins with a base model; the zero value stands for that of the default chip.
 func NewFit(base Model) *Fit { return &Fit{base: base.OrDefault(), kernels: map[string]*line{}} }
@@ -39,8 +51,40 @@ func (f *Fit) Run(function string, w Work, took Seconds) {
 	}
 	x, y := w.Bytes, float64(took)
 	l.n, l.x, l.y, l.z = l.n+1, l.x+x, l.y+y, l.z+w.Operations
+	l.size(x, y)
 	weight := 1 / (max(y, shortest) * max(y, shortest))
 	l.w, l.wx, l.wxx, l.wy, l.wxy = l.w+weight, l.wx+weight*x, l.wxx+weight*x*x, l.wy+weight*y, l.wxy+weight*x*y
+}
+
+// size adds a run to those that moved about as many bytes.
+func (l *line) size(x, y float64) {
+	for i := range l.sizes {
+		if s := &l.sizes[i]; math.Abs(x*s.n-s.x) <= alike*s.x {
+			s.n, s.x, s.y = s.n+1, s.x+x, s.y+y
+			return
+		}
+	}
+	if len(l.sizes) <= mostSizes {
+		l.sizes = append(l.sizes, line{n: 1, x: x, y: y})
+	}
+}
+
+// points are the times of the sizes, if a line is wrong for one of them.
+func (l *line) points(k Kernel) (out []Point) {
+	if len(l.sizes) < 2 || len(l.sizes) > mostSizes {
+		return nil
+	}
+	off := false
+	for _, s := range l.sizes {
+		p := Point{s.x / s.n, Seconds(s.y / s.n)}
+		out = append(out, p)
+		off = off || math.Abs(float64(k.At(p.Bytes)-p.Time)) > wrong*float64(p.Time)
+	}
+	if !off {
+		return nil
+	}
+	slices.SortFunc(out, func(a, b Point) int { return cmp.Compare(a.Bytes, b.Bytes) })
+	return out
 }
 
 // Replay adds one replay of commands in series: the time that it took beyond the runs of its commands, its number of
@@ -129,5 +173,7 @@ func (l *line) fit(launch, perByte float64) Kernel {
 	if fixed < 0 { // then the best line through the origin
 		fixed, slope = 0, l.wxy/l.wxx
 	}
-	return Kernel{Fixed: Seconds(fixed), PerByte: Seconds(slope)}
+	k := Kernel{Fixed: Seconds(fixed), PerByte: Seconds(slope)}
+	k.Points = l.points(k)
+	return k
 }

@@ -2,6 +2,7 @@ package cost_test
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -24,7 +25,11 @@ func TestProfileRoundTrip(t *testing.T) {
 		}
 		for range rapid.IntRange(0, 4).Draw(t, "kernels") {
 			name := rapid.SampledFrom([]string{"rmsfloat32", `out0[i] = round(f32, select(in0[i] < 0.0 && in1[i] > 1.0, 1.0, in0[i]))`, `"\é`, "b"}).Draw(t, "name")
-			m.Kernels[name] = cost.Kernel{Fixed: seconds("fixed"), PerByte: seconds("per byte") * 1e-6}
+			k := cost.Kernel{Fixed: seconds("fixed"), PerByte: seconds("per byte") * 1e-6}
+			for i := range rapid.IntRange(0, 3).Draw(t, "points") {
+				k.Points = append(k.Points, cost.Point{Bytes: float64(i+1) * 1000, Time: seconds("point")})
+			}
+			m.Kernels[name] = k
 		}
 		if rapid.Bool().Draw(t, "doctor's") {
 			m.Device = "Apple M3 \"Max\""
@@ -58,6 +63,10 @@ func TestProfileRoundTrip(t *testing.T) {
 		for name, k := range m.Kernels {
 			require.InDelta(t, float64(k.Fixed), float64(got.Kernels[name].Fixed), 1e-5*float64(k.Fixed))
 			require.InDelta(t, float64(k.PerByte), float64(got.Kernels[name].PerByte), 1e-5*float64(k.PerByte))
+			require.Len(t, got.Kernels[name].Points, len(k.Points))
+			for i, p := range k.Points {
+				require.InDelta(t, float64(p.Time), float64(got.Kernels[name].Points[i].Time), 1e-5*float64(p.Time))
+			}
 		}
 	})
 }
@@ -91,6 +100,48 @@ func TestFit(t *testing.T) {
 	require.InDelta(t, 1e-7, float64(m.Encode), 1e-15)
 	require.Equal(t, base.Event, m.Event, "what was not measured")
 	require.Equal(t, base, func() cost.Model { m := cost.NewFit(cost.Model{}).Model(); m.Kernels = nil; return m }())
+}
+
+// TestPoints: where no line fits the sizes that were measured, a kernel takes what was measured, and between two sizes what lies between. Beyond them
+// the line goes on from there.
+func TestPoints(t *testing.T) {
+	f := cost.NewFit(cost.Model{})
+	times := map[float64]cost.Seconds{1e5: 2e-6, 1e6: 4e-6, 1e7: 5e-6, 1e8: 30e-6}
+	for range 3 {
+		for x, y := range times {
+			f.Run("bent", cost.Work{Bytes: x}, y)
+			f.Run("straight", cost.Work{Bytes: x}, cost.Seconds(2e-6+x*1e-12))
+		}
+	}
+	f.Run("bent", cost.Work{Bytes: 1.01e6}, 4e-6) // the size that was measured
+	for i := range 20 {
+		f.Run("many", cost.Work{Bytes: 1e4 * float64(i*i+1)}, cost.Seconds(1+i%2)*1e-6)
+	}
+	m := f.Model()
+	require.Empty(t, m.Kernels["straight"].Points)
+	require.Empty(t, m.Kernels["many"].Points)
+	k := m.Kernels["bent"]
+	require.Len(t, k.Points, 4)
+	for x, y := range times {
+		require.InEpsilon(t, float64(y), float64(k.At(x)), 1e-2)
+	}
+	require.InEpsilon(t, 17.5e-6, float64(k.At(55e6)), 1e-9)
+	line := cost.Kernel{Fixed: k.Fixed, PerByte: k.PerByte}
+	require.InEpsilon(t, float64(line.At(1e9)*k.At(1e8)/line.At(1e8)), float64(k.At(1e9)), 1e-9)
+	require.InEpsilon(t, float64(line.At(10)*k.At(1e5)/line.At(1e5)), float64(k.At(10)), 1e-9)
+	require.Positive(t, k.At(0))
+	many := "[[0, 1]"
+	for i := range 16 {
+		many += fmt.Sprintf(", [%d, 1]", i+1)
+	}
+	many += "]"
+	for text, want := range map[string]string{
+		`[[1, 2], [1, 3]]`: "1 bytes behind 1", `[[1]]`: "a list of 1 numbers", `[1]`: "want lists", `{}`: "want lists", `[[1, -2]]`: "want a number", `[[1, 2], [3, 4]`: "after array element",
+		many: "more than 16",
+	} {
+		_, err := cost.ParseProfile("p", []byte(`{"kernels": {"k": {"points": `+text+`}}}`))
+		require.ErrorContains(t, err, want, text)
+	}
 }
 
 // TestLatency: a kernel that was not measured is taken to have the median fixed part of the measured kernels,

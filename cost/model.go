@@ -2,6 +2,7 @@ package cost
 
 import (
 	"regexp"
+	"sort"
 
 	"github.com/mlxc/mlxc/ir"
 )
@@ -43,10 +44,36 @@ type Litmus struct {
 	IndirectBarriers bool
 }
 
-// Kernel is the measured time of one kernel function that runs alone.
+// Kernel is the measured time of one kernel function that runs alone: a line, and points where that was found to be wrong by more than a few percent.
 type Kernel struct {
 	Fixed   Seconds
 	PerByte Seconds
+	Points  []Point // fewer bytes first
+}
+
+// Point is the time of runs that moved about so many bytes.
+type Point struct {
+	Bytes float64
+	Time  Seconds
+}
+
+// At is the time of a run that moves so many bytes: what lies between two points, or the line's time, which beyond the outer points is as wrong as it is at these.
+func (k *Kernel) At(bytes float64) Seconds {
+	line := func(x float64) Seconds { return k.Fixed + k.PerByte*Seconds(x) }
+	n := len(k.Points)
+	if n == 0 {
+		return line(bytes)
+	}
+	i := sort.Search(n, func(i int) bool { return k.Points[i].Bytes >= bytes })
+	if i > 0 && i < n {
+		a, b := k.Points[i-1], k.Points[i]
+		return a.Time + (b.Time-a.Time)*Seconds((bytes-a.Bytes)/(b.Bytes-a.Bytes))
+	}
+	p := k.Points[min(i, n-1)]
+	if at := line(p.Bytes); at > 0 {
+		return line(bytes) * p.Time / at
+	}
+	return p.Time
 }
 
 // Epoch adds up commands that run concurrently. The zero value is empty.

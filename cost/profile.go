@@ -2,6 +2,7 @@ package cost
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -21,7 +22,7 @@ const maxProfile = 16 << 20
 //	  "bandwidth_gbs": 312, "arithmetic_gops": 6500, "cores": 40,
 //	  "launch_ns": 1300, "concurrent_launch_ns": 500, "barrier_ns": 4500,
 //	  "command_buffer_ns": 20000, "event_ns": 1250, "encode_ns": 160, "latency_ns": 0,
-//	  "kernels": {"rmsfloat32": {"fixed_ns": 2000, "ns_per_byte": 0.004}},
+//	  "kernels": {"rmsfloat32": {"fixed_ns": 2000, "ns_per_byte": 0.004, "points": [[4096, 2100], [8388608, 31000]]}},
 //	  "device": "Apple M3 Max",
 //	  "litmus": {"fences": true, "indirect_barriers": false},
 //	  "plans": {"concurrent": {"encode_ns": 160, "launch_ns": 500, "barrier_ns": 4500}}
@@ -288,12 +289,52 @@ func (p *profileReader) kernel(function string) (Kernel, error) {
 		case "fixed_ns":
 		case "ns_per_byte":
 			to = &k.PerByte
+		case "points":
+			var err error
+			k.Points, err = p.points(function)
+			return err
 		default:
-			return p.fail(at, "kernel %q has no field %q, but fixed_ns and ns_per_byte", function, key)
+			return p.fail(at, "kernel %q has no field %q, but fixed_ns, ns_per_byte and points", function, key)
 		}
 		v, err := p.number(key, 0)
 		*to = Seconds(v * ns)
 		return err
 	})
 	return k, err
+}
+
+// points reads the points of a kernel: pairs of bytes and nanoseconds, fewer bytes first.
+func (p *profileReader) points(function string) (out []Point, err error) {
+	list := func(each func() error) error {
+		if t, at, err := p.token(); err != nil || t != json.Delim('[') {
+			return cmp.Or(err, p.fail(at, "points of kernel %q: %v, want lists of two numbers in a list", function, t))
+		}
+		for p.d.More() {
+			if err := each(); err != nil {
+				return err
+			}
+		}
+		_, _, err := p.token()
+		return err
+	}
+	err = list(func() error {
+		var v []float64
+		if err := list(func() error {
+			n, err := p.number("points", 0)
+			v = append(v, n)
+			return err
+		}); err != nil {
+			return err
+		}
+		if at := p.d.InputOffset(); len(v) != 2 {
+			return p.fail(at, "points of kernel %q: a list of %d numbers, want bytes and nanoseconds", function, len(v))
+		} else if n := len(out); n > 0 && v[0] <= out[n-1].Bytes {
+			return p.fail(at, "points of kernel %q: %g bytes behind %g, want more", function, v[0], out[n-1].Bytes)
+		} else if n == mostSizes {
+			return p.fail(at, "points of kernel %q: more than %d", function, mostSizes)
+		}
+		out = append(out, Point{v[0], Seconds(v[1] * ns)})
+		return nil
+	})
+	return out, err
 }

@@ -22,7 +22,14 @@ func (m Model) WriteProfile(w io.Writer) error {
 	var kernels []string
 	for _, name := range slices.Sorted(maps.Keys(m.Kernels)) {
 		k := m.Kernels[name]
-		kernels = append(kernels, fmt.Sprintf(`    %s: {"fixed_ns": %.6g, "ns_per_byte": %.6g}`, quote(name), k.Fixed/ns, k.PerByte/ns))
+		points := ""
+		for i, p := range k.Points {
+			points += fmt.Sprintf("%s[%.6g, %.6g]", []string{"", ", "}[min(i, 1)], p.Bytes, p.Time/ns)
+		}
+		if points != "" {
+			points = `, "points": [` + points + "]"
+		}
+		kernels = append(kernels, fmt.Sprintf(`    %s: {"fixed_ns": %.6g, "ns_per_byte": %.6g%s}`, quote(name), k.Fixed/ns, k.PerByte/ns, points))
 	}
 	lines = append(lines, "\"kernels\": {\n"+strings.Join(kernels, ",\n")+"\n  }")
 	if m.Device != "" {

@@ -50,6 +50,9 @@ func testGraphs(t testing.TB) map[string]*ir.Graph {
 	return out
 }
 
+// tokens is how many rows tables have at least that inputs pick rows of.
+const tokens = 64
+
 // opened is a graph that is replayed many times.
 type opened struct {
 	t testing.TB
@@ -172,7 +175,11 @@ func (o *opened) run(seed uint64) map[string]string {
 		switch m.Kind {
 		case ir.Input:
 			for k := 0; k+4 <= len(data); k += 4 {
-				binary.LittleEndian.PutUint32(data[k:], math.Float32bits(2*r.Float32()-1))
+				word := math.Float32bits(2*r.Float32() - 1)
+				if m.DType == ir.I32 { // numbers of rows of a table
+					word = uint32(r.IntN(tokens))
+				}
+				binary.LittleEndian.PutUint32(data[k:], word)
 			}
 			require.NoError(o.t, o.p.SetInput(m.Name, data))
 		case ir.State:

@@ -14,8 +14,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/backend/cuda"
+	"github.com/mlxc/mlxc/frontend"
+	"github.com/mlxc/mlxc/frontend/decoder"
 	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/passes"
 )
 
 func device(t testing.TB, o cuda.Options) *cuda.Device {
@@ -36,13 +39,44 @@ func number(t testing.TB, name string, otherwise int) int {
 	return n
 }
 
+// halfGraphs are the steps of a small model with activations of 16 bits, which package ptxmatrix has code for: of a token and of a few rows, as they are recorded, as
+// the default pipeline leaves them, and ordered by edges.
+func halfGraphs(t testing.TB) map[string]*ir.Graph {
+	t.Helper()
+	shape := decoder.Synthetic{Config: decoder.Config{
+		Name: "half", Layers: 2, Embedding: 512, FFN: 1024, Heads: 8, KVHeads: 8, HeadDim: 64, Vocab: tokens, Context: 64, RopeTheta: 10000, NormEps: 1e-5,
+	}, Bits: 4, EmbeddingBits: 4, Untied: true}
+	m, err := shape.Record(t.Context(), frontend.Options{Context: shape.Context, Prefill: 16, Type: ir.F16})
+	require.NoError(t, err)
+	out := map[string]*ir.Graph{}
+	for _, g := range m.Graphs {
+		out[g.Name] = g
+		edges, err := passes.All().Parse("annotate,fuse,dce,rename,schedule,plan,edges")
+		require.NoError(t, err)
+		for what, p := range map[string]passes.Pipeline{"optimized": passes.DefaultPipeline(), "edges": edges} {
+			o := g.Clone()
+			_, err = passes.Run(t.Context(), o, p, passes.Options{})
+			require.NoError(t, err)
+			out[g.Name+", "+what] = o
+		}
+	}
+	return out
+}
+
+// allGraphs are those of testGraphs and of halfGraphs.
+func allGraphs(t testing.TB) map[string]*ir.Graph {
+	all := testGraphs(t)
+	maps.Copy(all, halfGraphs(t))
+	return all
+}
+
 // TestReplaysEqual: each test graph leaves the same bytes by all plans as when it is launched one by one without any
 // overlap, in 1,000 replays, and in 200 in which blocks are delayed at random.
 func TestReplaysEqual(t *testing.T) {
 	full := device(t, cuda.Options{Plan: cuda.Stream, Full: true})
 	graph, chain, late := device(t, cuda.Options{Plan: cuda.Edges}), device(t, cuda.Options{Plan: cuda.Chain}), device(t, cuda.Options{Plan: cuda.Edges})
 	late.Disturb(8000, "")
-	all := testGraphs(t)
+	all := allGraphs(t)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		t.Run(name, func(t *testing.T) {
 			o := open(t, full, all[name])
@@ -79,7 +113,7 @@ func TestEdgesNeeded(t *testing.T) {
 	sample.Long(t)
 	late := device(t, cuda.Options{Plan: cuda.Edges, Full: true})
 	late.Disturb(30000, "")
-	all := testGraphs(t)
+	all := allGraphs(t)
 	seen, unseen := 0, 0
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		g := all[name]
@@ -112,7 +146,7 @@ func TestEdgesNeeded(t *testing.T) {
 // Waits for which that is not seen are logged, as a table for docs/cuda.md, with what each is for.
 func TestWaitsNeeded(t *testing.T) {
 	sample.Seldom(t)
-	all := testGraphs(t)
+	all := allGraphs(t)
 	seen, unseen := 0, 0
 	var rows []string
 	for _, name := range slices.Sorted(maps.Keys(all)) {

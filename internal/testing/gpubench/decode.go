@@ -352,6 +352,9 @@ func (b *bench) modelOf(shape decoder.Synthetic, t ir.DType, positions, prompts 
 	all := strings.Join(defaults(), ",")
 	// Figures of small matrices say little of large ones: the kernels of a step are measured in these sizes.
 	step := &ir.Module{Data: recorded.Data, Graphs: recorded.Graphs[:1]}
+	if err := b.looked(step, []string{all}, prompt); err != nil {
+		b.fail("commands, one by one", err)
+	}
 	if err := b.settle(step, prompt, first, func() ([]string, error) { return b.others(step, all) }); err != nil {
 		b.fail("commands, one by one", err)
 	}
