@@ -55,6 +55,9 @@ func Of(k *air.Kernel, constants []ir.FunctionConstant) Kernel {
 	if p := productOf(k); p != nil {
 		return p
 	}
+	if b := blockProductOf(k); b != nil {
+		return b
+	}
 	if v := vectorOf(k, constants); v != nil {
 		return v
 	}
