@@ -64,17 +64,18 @@ func (p *blockProduct) Fit(groups [3]uint64, given Given) Fit {
 	rows, wide := p.size(groups)
 	least := uint64(0)
 	// Cycles of a chunk: of tensor cores, or of decoding.
-	for _, c := range []struct {
-		rows   int
-		cycles uint64
-	}{{128, 8400}, {64, 5400}, {32, 4800}} {
-		f := Fit{Rows: c.rows, Aligned: given.Aligned, Long: k > blockPhase, Inner: int(k)}
-		if f.Long && c.rows > 64 || p.memory(f) > sharedMemory { // a thread has no registers for what phases before have added up, or a block no memory
+	cycles := []uint64{8400, 5400, 4800}
+	if p.whole() {
+		cycles = []uint64{4900, 3300, 2800}
+	}
+	for i, c := range []int{128, 64, 32} {
+		f := Fit{Rows: c, Aligned: given.Aligned, Long: k > blockPhase, Inner: int(k)}
+		if f.Long && c > 64 || p.memory(f) > sharedMemory { // a thread has no registers for what phases before have added up, or a block no memory
 			continue
 		}
-		blocks := wide * ((rows + uint64(c.rows) - 1) / uint64(c.rows))
+		blocks := wide * ((rows + uint64(c) - 1) / uint64(c))
 		m := uint64(max(1, given.Multiprocessors))
-		if cost := (blocks + m - 1) / m * c.cycles; least == 0 || cost < least {
+		if cost := (blocks + m - 1) / m * cycles[i]; least == 0 || cost < least {
 			least, best = cost, f
 		}
 	}
@@ -95,14 +96,16 @@ func (*blockProduct) xBytes(f Fit) int { return 2 * depth * f.Rows }
 
 // xSlots is how many stages of x lie in shared memory.
 func (p *blockProduct) xSlots(f Fit) int {
-	return max(minSlots, min(maxSlots, (sharedMemory-p.beside())/p.xBytes(f)))
+	return max(minSlots, min(maxSlots, (sharedMemory-p.beside(f))/p.xBytes(f)))
 }
 
-// beside is what a block has in shared memory beside x: chunks, and what is lost to alignment.
-func (p *blockProduct) beside() int { return codeSlots*columns*p.format.pitch + alignment }
+// beside is what a block has in shared memory beside x: chunks, sums of x, and what is lost to alignment.
+func (p *blockProduct) beside(f Fit) int {
+	return codeSlots*columns*p.format.pitch + p.sumBytes(f) + alignment
+}
 
 func (p *blockProduct) memory(f Fit) int {
-	return max(p.xSlots(f)*p.xBytes(f)+p.beside(), 2*pitch*f.Rows+alignment)
+	return max(p.xSlots(f)*p.xBytes(f)+p.beside(f), 2*pitch*f.Rows+alignment)
 }
 
 // blockEmitter writes one entry.
@@ -138,7 +141,11 @@ func (p *blockProduct) Emit(launch nvptx.Launch, f Fit) []byte {
 		e.acc = append(e.acc, e.New("f"))
 	}
 	e.loadsOfBlocks()
-	e.multiply()
+	if p.whole() {
+		(&wholeEmitter{blockEmitter: e}).multiply()
+	} else {
+		e.multiply()
+	}
 	e.Line("bar.sync \t0") // shared memory is free for sums that are made again
 	e.again()
 	e.results()

@@ -10,6 +10,7 @@ type blockFormat struct {
 	bytes int   // of 256 weights of a row
 	pitch int   // bytes from row to row in shared memory: what eight rows read lies in different banks
 	even  bool  // chunks of a row begin at even places only; else at multiples of 16
+	whole bool  // weights are whole numbers, scaled, and what is the same in a group ([wholeEmitter])
 	order []int // of the steps of a half of a chunk; nil: as they lie
 	// decode begins a half of a chunk. It returns what makes the weights of one of the thread's rows in a step, whose steps come in order, and for each both rows.
 	decode func(e *blockEmitter, half int) func(step, row int) [4]string
@@ -18,7 +19,7 @@ type blockFormat struct {
 }
 
 var blockFormats = map[string]*blockFormat{
-	"q4_K": {bytes: 144, pitch: 144, decode: (*blockEmitter).q4K, weight: (*blockEmitter).weightQ4K},
+	"q4_K": {bytes: 144, pitch: 144, whole: true, decode: (*blockEmitter).q4K, weight: (*blockEmitter).weightQ4K},
 	"q6_K": {bytes: 210, pitch: 240, even: true, order: []int{0, 2, 4, 6, 1, 3, 5, 7}, decode: (*blockEmitter).q6K, weight: (*blockEmitter).weightQ6K},
 	"q8_0": {bytes: 272, pitch: 272, decode: (*blockEmitter).q80, weight: (*blockEmitter).weightQ80},
 	"q4_0": {bytes: 144, pitch: 144, decode: (*blockEmitter).q40, weight: (*blockEmitter).weightQ40},
