@@ -13,9 +13,9 @@ import (
 // second, the rest, is the same for all 32 weights of the group, and no more than half of d, or, where dmin·m/d is larger than n may get, of the same sign as the
 // first part. So neither part is much larger than the weight: what tensor cores lose of the first counts no more than if they had the weight.
 //
-// Rests multiply sums of 32 elements of x, which warps make of x in shared memory (mma.sync, by ones). Rests and sums are each the sum of two
+// Rests multiply sums of 32 elements of x, which threads make of x in shared memory. Rests and sums are each the sum of two
 // numbers of f16, side by side in a step of 16 of the inner index: rests of eight groups, and what these leave out. Two wgmmas for a chunk have all four
-// products. They come a chunk later, when all warps have made sums.
+// products. They come a chunk later, when all threads have made sums.
 //
 // Sums of products are in units of the d of the chunk: between two chunks they are multiplied by the quotient of theirs. A d of 0 is no unit: then the one before
 // is kept, whole numbers are 0, and rests are what is left.
@@ -28,11 +28,12 @@ type wholeEmitter struct {
 	packed        [4]string    // the rests as a left factor, in units
 	selector, odd string       // for the member's byte of four; 1/16 if it is odd, else 1
 
-	sumFrom, sumTo string // where the lane's row of x begins that its warp adds up, and where sums go to
-	stores         string // predicate: the lane has sums to store
+	sumFrom, sumTo string // where what the thread adds up of x begins, and where sums go to
+	stores         string // predicate: the thread stores sums; "": all do
 	sums, side     string // the descriptor of sums, and how far those of the chunk before are on
 
-	partial [4]string // sums of the chunk
+	partial []string // sums of 16 bytes of x of the stage
+	first   string   // the sum of the half of the chunk before
 }
 
 // whole reports whether products are made so.
@@ -77,31 +78,34 @@ func (e *wholeEmitter) prepare() {
 		e.Line("@%s st.shared.v4.b32 \t[%s+%d], {%s, %[4]s, %[4]s, %[4]s}", mine, e.r("mad.lo.s32", "%s, 16, %s", e.thread, place), i, zero)
 	}
 
-	// A warp has 16 rows of x, and of a stage one or two groups. For 32 rows the others do the same again.
-	warp, blocks, parts := e.r("shr.u32", "%s, 5", e.thread), f.Rows/16, e.sumParts()
-	block := e.r("and.b32", "%s, %d", warp, blocks-1)
-	part := e.r("and.b32", "%s, %d", e.r("div.u32", "%s, %d", warp, blocks), parts-1)
-	row := e.r("mad.lo.s32", "%s, 16, %s", block, e.r("and.b32", "%s, 15", e.lane))
-	unit := e.r("shr.u32", "%s, 4", e.lane)
-	half := part
-	if parts == 4 {
-		half = e.r("shr.u32", "%s, 1", part)
-		unit = e.r("mad.lo.s32", "%s, 4, %s", e.r("and.b32", "%s, 1", part), unit)
+	// Of a row of x a thread adds up a group of each stage, half of one or a quarter. Threads that read at a time begin with other 16 bytes of theirs, which
+	// lie in other banks.
+	each := e.sumUnits()
+	row, part := e.r("div.u32", "%s, %d", e.thread, 16/each), e.r("rem.u32", "%s, %d", e.thread, 16/each)
+	group := e.r("div.u32", "%s, %d", part, 4/each)
+	unit := e.r("and.b32", "%s, 7", e.r("mul.lo.s32", "%s, %d", part, each))
+	half := e.r("shr.u32", "%s, 1", group)
+	if each > 1 {
+		unit = e.r("xor.b32", "%s, %s", unit, half)
 	}
-	at := e.r("shl.b32", "%s, 4", e.r("xor.b32", "%s, %s", unit, e.r("and.b32", "%s, 7", row)))
+	if each > 2 {
+		unit = e.r("xor.b32", "%s, %s", unit, e.r("and.b32", "%s, 2", e.r("shl.b32", "%s, 1", row)))
+	}
+	swizzle := e.r("and.b32", "%s, 7", row)
+	at := e.r("shl.b32", "%s, 4", e.r("xor.b32", "%s, %s", unit, swizzle))
 	at = e.r("mad.lo.s32", "%s, 128, %s", row, at)
 	at = e.r("mad.lo.s32", "%s, %d, %s", half, 128*f.Rows, at)
 	e.sumFrom = e.r("add.s32", "%s, %s", at, e.base)
-	row = e.r("mad.lo.s32", "%s, 16, %s", block, e.quad)
-	at = e.r("mad.lo.s32", "%s, 4, %s", e.r("mad.lo.s32", "%s, %d, %s", part, 4/parts, e.member), e.r("shl.b32", "%s, 4", e.r("and.b32", "%s, 7", row)))
+	at = e.r("mad.lo.s32", "%s, 4, %s", group, e.r("shl.b32", "%s, 4", swizzle))
 	at = e.r("mad.lo.s32", "%s, 128, %s", row, at)
 	e.sumTo = e.r("add.s32", "%s, %s", at, place)
-	e.stores = e.Make("p", "setp.lt.u32", "%s, %d", e.member, 4/parts)
-	e.Line("and.pred \t%s, %s, %s", e.stores, e.stores, e.Make("p", "setp.lt.u32", "%s, %d", warp, blocks*parts))
+	if each < 4 {
+		e.stores = e.Make("p", "setp.eq.u32", "%s, 0", e.r("and.b32", "%s, %d", part, 4/each-1))
+	}
 }
 
-// sumParts is how many warps share the groups of 16 rows.
-func (e *wholeEmitter) sumParts() int { return min(4, threads/32/(e.fit.Rows/16)) }
+// sumUnits is how many times 16 bytes of a row a thread adds up in a stage.
+func (e *wholeEmitter) sumUnits() int { return 16 * e.fit.Rows / threads }
 
 // multiply adds up the products of all stages.
 func (e *wholeEmitter) multiply() {
@@ -296,48 +300,59 @@ func (e *wholeEmitter) half(half int, bring func()) {
 		switch i {
 		case 0:
 			bring()
-		case 1:
-			e.addX(half)
+		case 1, 2, 3, 4:
+			if i <= e.sumUnits() {
+				e.addX(half, i-1)
+			}
 		}
 	}
 }
 
-// addX adds up the warp's part of a stage of x, 32 elements of a group each: column 2·i + half of a product with ones has group i of that part of the stage.
-func (e *wholeEmitter) addX(half int) {
-	from, groups := e.r("add.s32", "%s, %s", e.sumFrom, e.slotUse), 4/e.sumParts()
-	if half == 0 {
-		for i := range e.partial {
-			e.partial[i] = e.r("mov.b32", "0")
-		}
+// addX adds up 16 bytes of the thread's part of a stage of x, the nth. In whatever order it does so, and with how many others, what is added is the
+// same: units 0 and 1, and units 2 and 3, and then both.
+func (e *wholeEmitter) addX(half, n int) {
+	at := e.r("add.s32", "%s, %s", e.sumFrom, e.slotUse)
+	if n > 0 {
+		at = e.r("xor.b32", "%s, %d", at, 16*n)
 	}
-	for g := range groups {
-		one := e.either(e.Make("p", "setp.eq.u32", "%s, %d", e.quad, 2*g+half), "r", "0x3C003C00", "0")
-		for k := 2 * g; k < 2*g+2; k++ {
-			var x, out []string
-			for range 4 {
-				x, out = append(x, e.New("r")), append(out, e.New("r"))
-			}
-			at := from
-			if k > 0 {
-				at = e.r("xor.b32", "%s, %d", from, 32*k)
-			}
-			e.Line("ldmatrix.sync.aligned.m8n8.x4.shared.b16 \t{%s}, [%s]", strings.Join(x, ", "), at)
-			e.Line("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 \t{%s}, {%s}, {%s, %[3]s}, {%s}", strings.Join(out, ", "), strings.Join(x, ", "), one, strings.Join(e.partial[:], ", "))
-			copy(e.partial[:], out)
+	v := e.all(e.four(at, 0))
+	for len(v) > 1 {
+		for i := range len(v) / 2 {
+			v[i] = e.r("add.rn.f32", "%s, %s", v[2*i], v[2*i+1])
 		}
+		v = v[:len(v)/2]
 	}
-	if half == 0 {
+	e.partial = append(e.partial, v[0])
+	each := e.sumUnits()
+	if n+1 < each {
 		return
 	}
-	for r := range 2 {
-		high, low := e.New("r"), e.New("r")
-		e.split(high, low, e.partial[2*r], e.partial[2*r+1])
-		for i, v := range []string{high, high, low, low} {
-			at := e.sumTo
-			if i > 0 {
-				at = e.r("xor.b32", "%s, %d", at, 16*i)
-			}
-			e.Line("@%s st.shared.b32 \t[%s+%d], %s", e.stores, at, 1024*r, v)
+	sums := e.partial
+	e.partial = nil
+	for len(sums) > 1 {
+		for i := range len(sums) / 2 {
+			sums[i] = e.r("add.rn.f32", "%s, %s", sums[2*i], sums[2*i+1])
 		}
+		sums = sums[:len(sums)/2]
+	}
+	for by := 1; by < 4/each; by *= 2 {
+		sums[0] = e.r("add.rn.f32", "%s, %s", sums[0], e.r("shfl.sync.bfly.b32", "%s, %d, 31, -1", sums[0], by))
+	}
+	if half == 0 {
+		e.first = sums[0]
+		return
+	}
+	high, low := e.New("r"), e.New("r")
+	e.split(high, low, e.first, sums[0])
+	guard := ""
+	if e.stores != "" {
+		guard = "@" + e.stores + " "
+	}
+	for i, v := range []string{high, high, low, low} {
+		at := e.sumTo
+		if i > 0 {
+			at = e.r("xor.b32", "%s, %d", at, 16*i)
+		}
+		e.Line("%sst.shared.b32 \t[%s], %s", guard, at, v)
 	}
 }
