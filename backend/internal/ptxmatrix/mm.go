@@ -360,7 +360,7 @@ func (e *blockEmitter) multiply() {
 // half multiplies a stage, one half of a chunk, in the order in which the format has its steps, and asks for what comes next while tensor cores have something to do.
 func (e *blockEmitter) half(half int, bring func()) {
 	lowest := e.r("add.s32", "%s, %s", e.descriptor, e.r("shr.u32", "%s, 4", e.slotUse))
-	weights := e.format.decode(e, half)
+	factors := e.factors(half)
 	for i := range depth / 16 {
 		step := i
 		if e.format.order != nil {
@@ -369,10 +369,7 @@ func (e *blockEmitter) half(half int, bring func()) {
 		a := &e.parts[i%blockRing]
 		e.Line("wgmma.wait_group.sync.aligned \t%d", blockRing-1)
 		for r := range e.codes {
-			w := weights(step, r)
-			for j := range 2 { // columns 2·member and the next, and those 8 behind
-				e.split(a[0][2*j+r], a[1][2*j+r], w[2*j], w[2*j+1])
-			}
+			factors(a, step, r)
 		}
 		d := e.Make("rd", "mov.b64", "{%s, %s}", e.r("add.s32", "%s, %d", lowest, step%4*2+step/4*8*e.fit.Rows), e.high)
 		e.Line("wgmma.fence.sync.aligned")
@@ -384,6 +381,32 @@ func (e *blockEmitter) half(half int, bring func()) {
 		e.Line("wgmma.commit_group.sync.aligned")
 		if i == 0 {
 			bring()
+		}
+	}
+}
+
+// factors returns what makes the left factors of one of the thread's rows in a step of a half of a chunk.
+func (e *blockEmitter) factors(half int) func(a *[2][4]string, step, r int) {
+	if e.format.pairs == nil || e.typ != ir.F16 {
+		weights := e.format.decode(e, half)
+		return func(a *[2][4]string, step, r int) {
+			w := weights(step, r)
+			for j := range 2 { // columns 2·member and the next, and those 8 behind
+				e.split(a[0][2*j+r], a[1][2*j+r], w[2*j], w[2*j+1])
+			}
+		}
+	}
+	pairs := e.format.pairs(e, half)
+	return func(a *[2][4]string, step, r int) {
+		p := pairs(step, r)
+		for j, code := range p.codes {
+			to, rest := a[0][2*j+r], a[1][2*j+r]
+			// What rounding leaves out is a number of f16 too, or, of scales that have a rest, that and a product with it.
+			e.Line("mul.rn.f16x2 \t%s, %s, %s", to, code, p.scale)
+			e.Line("fma.rn.f16x2 \t%s, %s, %s, %s", rest, code, p.scale, e.r("neg.f16x2", "%s", to))
+			if p.rest != "" {
+				e.Line("fma.rn.f16x2 \t%s, %s, %s, %s", rest, code, p.rest, rest)
+			}
 		}
 	}
 }

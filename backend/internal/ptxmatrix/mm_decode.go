@@ -14,15 +14,17 @@ type blockFormat struct {
 	order []int // of the steps of a half of a chunk; nil: as they lie
 	// decode begins a half of a chunk. It returns what makes the weights of one of the thread's rows in a step, whose steps come in order, and for each both rows.
 	decode func(e *blockEmitter, half int) func(step, row int) [4]string
+	// pairs does the same for f16, of formats without biases; nil: with f32.
+	pairs func(e *blockEmitter, half int) func(step, row int) pairs
 	// weight is weight j of 256 that begin at an address.
 	weight func(e *blockEmitter, at, j string) string
 }
 
 var blockFormats = map[string]*blockFormat{
 	"q4_K": {bytes: 144, pitch: 144, whole: true, decode: (*blockEmitter).q4K, weight: (*blockEmitter).weightQ4K},
-	"q6_K": {bytes: 210, pitch: 240, even: true, order: []int{0, 2, 4, 6, 1, 3, 5, 7}, decode: (*blockEmitter).q6K, weight: (*blockEmitter).weightQ6K},
-	"q8_0": {bytes: 272, pitch: 272, decode: (*blockEmitter).q80, weight: (*blockEmitter).weightQ80},
-	"q4_0": {bytes: 144, pitch: 144, decode: (*blockEmitter).q40, weight: (*blockEmitter).weightQ40},
+	"q6_K": {bytes: 210, pitch: 240, even: true, order: []int{0, 2, 4, 6, 1, 3, 5, 7}, decode: (*blockEmitter).q6K, pairs: (*blockEmitter).pairsQ6K, weight: (*blockEmitter).weightQ6K},
+	"q8_0": {bytes: 272, pitch: 272, decode: (*blockEmitter).q80, pairs: (*blockEmitter).pairsQ80, weight: (*blockEmitter).weightQ80},
+	"q4_0": {bytes: 144, pitch: 144, decode: (*blockEmitter).q40, pairs: (*blockEmitter).pairsQ40, weight: (*blockEmitter).weightQ40},
 }
 
 // pieces are those of 16 bytes that hold a row's part of a chunk.
@@ -192,5 +194,106 @@ func (e *blockEmitter) q40(half int) func(step, row int) [4]string {
 		}
 		even, odd := e.nibbles(words[r], step%2*4)
 		return e.scaled(even, odd, scale[r], bias[r])
+	}
+}
+
+// pairs are the codes of two columns each, and twice the number of f16 that multiplies them, and what it leaves out of their scale; "": nothing.
+type pairs struct {
+	codes       [2]string
+	scale, rest string
+}
+
+// two has two bytes that lie one behind the other in the low bytes of its halves.
+func (e *blockEmitter) two(from string, offset int) string {
+	v := e.New("r")
+	e.Line("ld.shared.u16 \t%s, [%s+%d]", v, from, offset)
+	return e.r("prmt.b32", "%s, 0, 0x4140", v)
+}
+
+// twice is a number of f16 at a place in shared memory, twice.
+func (e *blockEmitter) twice(from string, offset int) string {
+	h := e.Make("rs", "ld.shared.b16", "[%s+%d]", from, offset)
+	return e.r("mov.b32", "{%s, %s}", h, h)
+}
+
+// numbers are codes of 10 bits at most, less a number: codes become the last bits of 1024 and more.
+func (e *blockEmitter) numbers(code string, less int) string {
+	return e.r("sub.rn.f16x2", "%s, %s", code, e.r("mov.b32", "%d", (0x6400+less)*0x10001))
+}
+
+// lowest are the codes of 4 bits in the low bytes of halves, as the last bits of 1024.
+func (e *blockEmitter) lowest(v string) string {
+	return e.r("lop3.b32", "%s, %d, %d, 0xEA", v, 0x000F000F, 0x64006400) // (a & b) | c
+}
+
+// pairsQ6K: the scale of 16 weights is the product of two numbers, of 11 and 8 bits: f16 holds it in two parts.
+func (e *blockEmitter) pairsQ6K(half int) func(step, row int) pairs {
+	heads, bytes := e.heads()
+	var d [2]string
+	for r := range heads {
+		d[r] = e.r("cvt.f32.f16", "%s", e.Make("rs", "ld.shared.b16", "[%s+208]", heads[r]))
+	}
+	var low [2][2][2]string // of a row, of quarters, of columns
+	var high [2][2]string
+	return func(step, r int) (p pairs) {
+		quarter, side := step/2, step%2
+		if quarter == 0 {
+			for j := range 2 {
+				for i := range 2 {
+					low[r][i][j] = e.two(bytes[r], 64*half+32*i+16*side+8*j)
+				}
+				high[r][j] = e.two(bytes[r], 128+32*half+16*side+8*j)
+			}
+		}
+		s := e.New("r")
+		e.Line("ld.shared.s8 \t%s, [%s+%d]", s, heads[r], 192+8*half+step)
+		scale := e.times(d[r], e.r("cvt.rn.f32.s32", "%s", s))
+		p.scale = e.r("cvt.rn.f16x2.f32", "%s, %s", scale, scale)
+		h, other := e.New("rs"), e.New("rs")
+		e.Line("mov.b32 \t{%s, %s}, %s", h, other, p.scale)
+		rest := e.r("sub.rn.f32", "%s, %s", scale, e.r("cvt.f32.f16", "%s", h))
+		p.rest = e.r("cvt.rn.f16x2.f32", "%s, %s", rest, rest)
+		for j := range p.codes {
+			v := e.lowest(e.shifted(low[r][quarter%2][j], quarter/2*4))
+			v = e.r("lop3.b32", "%s, 0x00300030, %s, 0xEA", e.shifted(high[r][j], 2*quarter-4), v)
+			p.codes[j] = e.numbers(v, 32)
+		}
+		return p
+	}
+}
+
+func (e *blockEmitter) pairsQ80(half int) func(step, row int) pairs {
+	heads, bytes := e.heads()
+	var scale [2]string
+	return func(step, r int) (p pairs) {
+		block := 34 * (4*half + step/2)
+		if step%2 == 0 {
+			scale[r] = e.twice(heads[r], block)
+		}
+		p.scale = scale[r]
+		for j := range p.codes { // with its sign bit the other way round a byte is the code and 128
+			p.codes[j] = e.numbers(e.r("xor.b32", "%s, %d", e.two(bytes[r], block+2+step%2*16+8*j), 0x64806480), 128)
+		}
+		return p
+	}
+}
+
+func (e *blockEmitter) pairsQ40(half int) func(step, row int) pairs {
+	heads, bytes := e.heads()
+	var scale [2]string
+	var words [2][2]string
+	return func(step, r int) (p pairs) {
+		block := 18 * (4*half + step/2)
+		if step%2 == 0 {
+			scale[r] = e.twice(heads[r], block)
+		}
+		p.scale = scale[r]
+		for j := range p.codes {
+			if step%2 == 0 {
+				words[r][j] = e.two(bytes[r], block+2+8*j)
+			}
+			p.codes[j] = e.numbers(e.lowest(e.shifted(words[r][j], step%2*4)), 8)
+		}
+		return p
 	}
 }

@@ -273,9 +273,7 @@ func (e *wholeEmitter) half(half int, bring func()) {
 			}
 			for j := range 2 {
 				if group == 0 {
-					v := e.New("r")
-					e.Line("ld.shared.u16 \t%s, [%s+%d]", v, bytes[r], 16+64*half+i/4*32+step%2*16+8*j)
-					words[r][j] = e.r("prmt.b32", "%s, 0, 0x4140", v)
+					words[r][j] = e.two(bytes[r], 16+64*half+i/4*32+step%2*16+8*j)
 				}
 				// 1024 and the code, or 16 times the code; the scale of the latter is a sixteenth.
 				v := e.r("lop3.b32", "%s, %d, %d, 0xEA", words[r][j], 0x000F000F<<(4*group), 0x64006400)
