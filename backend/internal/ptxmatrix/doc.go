@@ -12,6 +12,9 @@
 // the next two to shared memory. The left factor of a wgmma are weights, in registers, which a thread decodes itself; the right one are
 // rows of x, in shared memory. In which order a sum is added depends on its length alone.
 //
+// In a product of many rows with GGML's blocks the same is done with weights that are f32: each is the sum of two numbers of 16 bits, or a whole number, in units of its
+// block, and a rest that its group shares.
+//
 // In a product with a vector (mma.sync) a block takes 16 rows of weights after others, affine codes or GGML's blocks, and each of its warps has a part of
 // the inner index.
 //

@@ -3,6 +3,7 @@ package ptxmatrix_test
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -141,6 +142,7 @@ func blockProductFit(p ptxmatrix.Kernel, groups [3]uint64, k, multiprocessors in
 
 // TestBlockProductWaits leaves out, of a product, each instruction that orders threads, copies and tensor cores: the interpreter notices.
 func TestBlockProductWaits(t *testing.T) {
+	sample.Seldom(t)
 	const k, m, n = 768, 2, 4
 	for _, format := range sample.Of(t, "waits of products with blocks", []string{"q4_K", "q6_K"}, 1) {
 		_, p := described(t, "ggml_mul_mm_"+format+"_f16")
@@ -185,7 +187,7 @@ func TestBlockProductWaits(t *testing.T) {
 
 // TestBlockProductsFit: inner indices that are no multiple of a chunk, or not known, are left to other code; memory may lie anywhere.
 func TestBlockProductsFit(t *testing.T) {
-	for format := range blockFormats {
+	for _, format := range sample.Of(t, "fits of products of many rows with blocks", slices.Sorted(maps.Keys(blockFormats)), 2) {
 		for _, typ := range []string{"f16", "bf16"} {
 			_, p := described(t, "ggml_mul_mm_"+format+"_"+typ)
 			groups := [3]uint64{448, 16, 1}
