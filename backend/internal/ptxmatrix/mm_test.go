@@ -207,3 +207,26 @@ func TestBlockProductsFit(t *testing.T) {
 		}
 	}
 }
+
+// TestBlockProductsOrder: results are the same bits however many rows a block makes.
+func TestBlockProductsOrder(t *testing.T) {
+	const k, m, n = 512, 70, 24
+	for _, format := range sample.Of(t, "orders of products with blocks", []string{"q4_K", "q6_K", "q4_0"}, 2) {
+		kernel, p := described(t, "ggml_mul_mm_"+format+"_f16")
+		r, numbers := rand.New(rand.NewPCG(5, 6)), number16{ir.F16}
+		_, x := numbers.numbers(r, m*k, normal(1))
+		w := randomBlocks(r, blockFormats[format], k, n)
+		groups := [3]uint64{1, 3, 1}
+		var first []byte
+		for i, rows := range []int{128, 64, 32} { // of so many multiprocessors each has a block
+			require.Equal(t, rows, blockProductFit(p, groups, k, i+1, true).Rows)
+			memory, y := &ptxrun.Memory{}, make([]byte, 2*m*n)
+			args := map[string]any{"x": memory.Add(x), "w": memory.Add(w), "y": memory.Add(y), "K": k, "N": n, "M": m}
+			launchedOn(t, i+1, memory, kernel, p, nvptx.Launch{Values: true}, true, groups, [3]uint64{32, 2, 2}, args)
+			if i == 0 {
+				first = y
+			}
+			require.Equal(t, first, y, "%d rows", rows)
+		}
+	}
+}
