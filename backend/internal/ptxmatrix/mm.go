@@ -61,7 +61,7 @@ func (p *blockProduct) Fit(groups [3]uint64, given Given) Fit {
 		return Fit{}
 	}
 	best := Fit{}
-	rows, wide := p.size(groups)
+	rows, wide := p.tiles(groups)
 	least := uint64(0)
 	// Cycles of a chunk: of tensor cores, or of decoding.
 	cycles := []uint64{8400, 5400, 4800}
@@ -82,21 +82,27 @@ func (p *blockProduct) Fit(groups [3]uint64, given Given) Fit {
 	return best
 }
 
+// tiles is how many rows a grid of tiles of 32 by 32 results makes results for, and how many blocks lie side by side.
+func (*blockProduct) tiles(groups [3]uint64) (rows, wide uint64) {
+	return 32 * groups[1], (groups[0] + 7) / 8
+}
+
 // Wide implements [Kernel].
 func (*blockProduct) Wide(name string) bool { return name == "x" || name == "w" }
 
 // Launch implements [Kernel].
 func (p *blockProduct) Launch(groups [3]uint64, f Fit) (grid [3]uint64, threadsOf, shared uint32) {
-	rows, wide := p.size(groups)
+	rows, wide := p.tiles(groups)
 	return [3]uint64{(rows + uint64(f.Rows) - 1) / uint64(f.Rows), wide, 1}, threads, uint32(p.memory(f))
 }
 
 // xBytes are those of x of a stage.
 func (*blockProduct) xBytes(f Fit) int { return 2 * depth * f.Rows }
 
-// xSlots is how many stages of x lie in shared memory.
+// xSlots is how many stages of x lie in shared memory: one that is multiplied, one that may be still, and one or two on their way. With more, copies of
+// chunks, which come with those of x, would be waited for too late.
 func (p *blockProduct) xSlots(f Fit) int {
-	return max(minSlots, min(maxSlots, (sharedMemory-p.beside(f))/p.xBytes(f)))
+	return max(3, min(4, (sharedMemory-p.beside(f))/p.xBytes(f)))
 }
 
 // beside is what a block has in shared memory beside x: chunks, sums of x, and what is lost to alignment.
@@ -117,13 +123,13 @@ type blockEmitter struct {
 	// Of the row whose codes the thread brings, every second piece: where the next chunk begins, and in shared memory the first piece of the thread
 	// in the slot. Where a chunk begins in 16 bytes, of formats whose blocks begin at any even place. Predicates: there is such a chunk; and the row has
 	// a last piece, which is the thread's.
-	from, to, begin string
+	from, to, shift string
 	some, last      string
 	slotOfCodes     string // where the next chunk comes
 
 	// Where the thread finds its two rows' codes, how far these begin in their first 16 bytes, and which chunk is used.
 	codes  [2]string
-	begins [2]string
+	shifts [2]string
 	use    string
 	parts  [blockRing][2][4]string // left factors: of weights rounded, and of the rest
 	pair   string                  // twice the thread's number in its four: the first of its bytes in 8
@@ -165,11 +171,11 @@ func (e *blockEmitter) loadsOfBlocks() {
 	e.to = e.r("mad.lo.s32", "%s, %d, %s", row, b.pitch, e.r("mad.lo.s32", "%s, 16, %s", side, place))
 	e.some, e.last = e.New("p"), e.New("p")
 	e.slotOfCodes = e.r("mov.b32", "0")
-	beginOf := func(row string) string {
+	shiftOf := func(row string) string {
 		return e.r("and.b32", "%s, 15", e.r("mul.lo.s32", "%s, %d", row, e.rowBytes()%16))
 	}
 	if b.even {
-		e.begin = beginOf(stored)
+		e.shift = shiftOf(stored)
 	}
 	first := e.r("mad.lo.s32", "%s, 16, %s", e.warp, e.quad)
 	first = e.r("mad.lo.s32", "%s, 64, %s", e.group, first)
@@ -180,7 +186,7 @@ func (e *blockEmitter) loadsOfBlocks() {
 		}
 		e.codes[i] = e.r("mad.lo.s32", "%s, %d, %s", at, b.pitch, place)
 		if b.even {
-			e.begins[i] = beginOf(e.row(at))
+			e.shifts[i] = shiftOf(e.row(at))
 		}
 	}
 	e.use = e.r("mov.b32", "0")
@@ -219,7 +225,12 @@ func (e *blockEmitter) bringX() {
 		if i > 0 {
 			from = e.Make("rd", "add.s64", "%s, %d", from, int64(i)*64*int64(e.fit.Inner))
 		}
-		e.copy(to, i*32*128, from, 0, e.either(e.Make("p", "and.pred", "%s, %s", there, ok), "r", "16", "0"))
+		some := e.Make("p", "and.pred", "%s, %s", there, ok)
+		if e.fit.Aligned {
+			e.Line("cp.async.cg.shared.global \t[%s+%d], [%s], 16, %s", to, i*32*128, from, e.either(some, "r", "16", "0"))
+		} else {
+			e.single(to, i*32*128, from, some)
+		}
 	}
 	e.Line("add.s64 \t%s, %s, %d", e.xFrom, e.xFrom, 2*depth)
 	e.Line("sub.s32 \t%s, %s, %d", e.left, e.left, depth)
@@ -252,7 +263,7 @@ func (e *blockEmitter) bringCodes(left int) {
 	case b.even && e.fit.Aligned:
 		from = e.Make("rd", "and.b64", "%s, -16", from)
 	case b.even:
-		from = e.Make("rd", "sub.s64", "%s, %s", from, e.Make("rd", "cvt.u64.u32", "%s", e.begin))
+		from = e.Make("rd", "sub.s64", "%s, %s", from, e.Make("rd", "cvt.u64.u32", "%s", e.shift))
 	}
 	for i := 0; i < pieces; i += 2 {
 		there := e.some
@@ -264,7 +275,7 @@ func (e *blockEmitter) bringCodes(left int) {
 			e.singly(to, 16*i, from, there)
 		case b.even && i+2 >= pieces: // nothing behind the chunk, where memory may end
 			first := e.Make("p", "setp.eq.u32", "%s, 0", e.r("and.b32", "%s, 1", e.thread))
-			size := e.either(first, "r", "16", e.r("add.s32", "%s, %d", e.begin, b.bytes%16))
+			size := e.either(first, "r", "16", e.r("add.s32", "%s, %d", e.shift, b.bytes%16))
 			e.Line("@%s cp.async.cg.shared.global \t[%s+%d], [%s+%d], 16, %s", there, to, 16*i, from, 16*i, size)
 		default:
 			e.Line("@%s cp.async.cg.shared.global \t[%s+%d], [%s+%d], 16", there, to, 16*i, from, 16*i)
@@ -272,8 +283,8 @@ func (e *blockEmitter) bringCodes(left int) {
 	}
 	e.Line("add.s64 \t%s, %s, %d", e.from, e.from, b.bytes)
 	if b.even {
-		e.Line("add.s32 \t%s, %s, %d", e.begin, e.begin, b.bytes%16)
-		e.Line("and.b32 \t%s, %s, 15", e.begin, e.begin)
+		e.Line("add.s32 \t%s, %s, %d", e.shift, e.shift, b.bytes%16)
+		e.Line("and.b32 \t%s, %s, 15", e.shift, e.shift)
 	}
 	e.turnCodes(e.slotOfCodes)
 }
@@ -288,7 +299,7 @@ func (e *blockEmitter) singly(to string, offset int, from, there string) {
 			ok := there
 			if b := e.format; b.even && at+16+2 > b.bytes { // of either thread
 				behind := e.r("mad.lo.s32", "%s, 16, %d", e.r("and.b32", "%s, 1", e.thread), at-b.bytes)
-				ok = e.Make("p", "setp.lt.s32", "%s, %s", behind, e.begin)
+				ok = e.Make("p", "setp.lt.s32", "%s, %s", behind, e.shift)
 				ok = e.Make("p", "and.pred", "%s, %s", ok, there)
 			}
 			halves[j] = e.Make("rs", "mov.b16", "0")
@@ -337,7 +348,7 @@ func (e *blockEmitter) multiply() {
 	}
 	e.turnCodes(e.use)
 	if e.format.even {
-		for _, b := range e.begins {
+		for _, b := range e.shifts {
 			e.Line("add.s32 \t%s, %s, %d", b, b, e.format.bytes%16)
 			e.Line("and.b32 \t%s, %s, 15", b, b)
 		}

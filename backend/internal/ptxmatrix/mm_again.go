@@ -94,9 +94,9 @@ func (e *blockEmitter) weightQ4K(block, j string) string {
 	least = e.either(upper, "r", least, e.bits(second, 0, 6))
 	at := e.r("mad.lo.s32", "%s, 32, %s", e.bits(j, 6, 2), e.bits(j, 0, 5))
 	code := e.nibble(e.byteAt("u8", block, at, 16), e.bits(j, 5, 1))
-	d := e.times(e.halfOf(block, 0), e.float(scale))
-	bias := e.times(e.r("neg.f32", "%s", e.halfOf(block, 2)), e.float(least))
-	return e.r("add.rn.f32", "%s, %s", e.times(d, e.float(code)), bias)
+	d := e.multiplied(e.halfOf(block, 0), e.float(scale))
+	bias := e.multiplied(e.r("neg.f32", "%s", e.halfOf(block, 2)), e.float(least))
+	return e.r("add.rn.f32", "%s, %s", e.multiplied(d, e.float(code)), bias)
 }
 
 func (e *blockEmitter) weightQ6K(block, j string) string {
@@ -108,16 +108,16 @@ func (e *blockEmitter) weightQ6K(block, j string) string {
 	code := e.r("mad.lo.s32", "%s, 16, %s", e.bits(high, 0, 2), low)
 	code = e.r("add.s32", "%s, -32", code)
 	scale := e.byteAt("s8", block, e.bits(j, 4, 4), 192)
-	return e.times(e.times(e.halfOf(block, 208), e.float(scale)), e.float(code))
+	return e.multiplied(e.multiplied(e.halfOf(block, 208), e.float(scale)), e.float(code))
 }
 
 func (e *blockEmitter) weightQ80(block, j string) string {
 	block = e.plus(block, e.r("mul.lo.s32", "%s, 34", e.bits(j, 5, 3)))
-	return e.times(e.halfOf(block, 0), e.float(e.byteAt("s8", block, e.bits(j, 0, 5), 2)))
+	return e.multiplied(e.halfOf(block, 0), e.float(e.byteAt("s8", block, e.bits(j, 0, 5), 2)))
 }
 
 func (e *blockEmitter) weightQ40(block, j string) string {
 	block = e.plus(block, e.r("mul.lo.s32", "%s, 18", e.bits(j, 5, 3)))
 	code := e.nibble(e.byteAt("u8", block, e.bits(j, 0, 4), 2), e.bits(j, 4, 1))
-	return e.times(e.halfOf(block, 0), e.float(e.r("add.s32", "%s, -8", code)))
+	return e.multiplied(e.halfOf(block, 0), e.float(e.r("add.s32", "%s, -8", code)))
 }

@@ -40,7 +40,7 @@ func (e *blockEmitter) heads() (heads, bytes [2]string) {
 	for r := range heads {
 		heads[r] = e.r("add.s32", "%s, %s", e.codes[r], e.use)
 		if e.format.even {
-			heads[r] = e.r("add.s32", "%s, %s", heads[r], e.begins[r])
+			heads[r] = e.r("add.s32", "%s, %s", heads[r], e.shifts[r])
 		}
 		bytes[r] = e.r("add.s32", "%s, %s", heads[r], e.pair)
 	}
@@ -91,8 +91,8 @@ func (e *blockEmitter) scaleAt(from string, offset int) string {
 	return e.r("mul.rn.f32", "%s, %s", e.r("cvt.f32.f16", "%s", e.Make("rs", "ld.shared.b16", "[%s+%d]", from, offset)), power24)
 }
 
-// times is a product of two f32.
-func (e *blockEmitter) times(a, b string) string { return e.r("mul.rn.f32", "%s, %s", a, b) }
+// multiplied is a product of two f32.
+func (e *blockEmitter) multiplied(a, b string) string { return e.r("mul.rn.f32", "%s, %s", a, b) }
 
 // byteOf is a byte of a word as a number.
 func (e *blockEmitter) byteOf(word string, i int) string {
@@ -107,7 +107,7 @@ func (e *blockEmitter) q4K(half int) func(step, row int) [4]string {
 		h := e.four(heads[r], 0)
 		low, high := e.New("rs"), e.New("rs")
 		e.Line("mov.b32 \t{%s, %s}, %s", low, high, h[0])
-		d[r] = e.times(e.r("cvt.f32.f16", "%s", low), power24)
+		d[r] = e.multiplied(e.r("cvt.f32.f16", "%s", low), power24)
 		least[r] = e.r("neg.f32", "%s", e.r("cvt.f32.f16", "%s", high))
 		if half == 0 {
 			scales[r], minima[r] = e.r("and.b32", "%s, 0x3F3F3F3F", h[1]), e.r("and.b32", "%s, 0x3F3F3F3F", h[2])
@@ -127,7 +127,7 @@ func (e *blockEmitter) q4K(half int) func(step, row int) [4]string {
 			}
 		}
 		if step%2 == 0 {
-			scale[r], bias[r] = e.times(d[r], e.byteOf(scales[r], step/2)), e.times(least[r], e.byteOf(minima[r], step/2))
+			scale[r], bias[r] = e.multiplied(d[r], e.byteOf(scales[r], step/2)), e.multiplied(least[r], e.byteOf(minima[r], step/2))
 		}
 		even, odd := e.nibbles(words[r][step%2], step/2%2*4)
 		return e.scaled(even, odd, scale[r], bias[r])
@@ -154,8 +154,8 @@ func (e *blockEmitter) q6K(half int) func(step, row int) [4]string {
 		}
 		s := e.New("r")
 		e.Line("ld.shared.s8 \t%s, [%s+%d]", s, heads[r], 192+8*half+step)
-		scale := e.times(d[r], e.r("cvt.rn.f32.s32", "%s", s))
-		bias := e.times(scale, "0fB6000000") // −32 · 2^−24
+		scale := e.multiplied(d[r], e.r("cvt.rn.f32.s32", "%s", s))
+		bias := e.multiplied(scale, "0fB6000000") // −32 · 2^−24
 		var codes [2]string
 		codes[0], codes[1] = e.nibbles(low[r][quarter%2], quarter/2*4)
 		for i := range codes { // bits 0 and 1, 2 and 3, … of the byte come to where bits 4 and 5 are
@@ -173,7 +173,7 @@ func (e *blockEmitter) q80(half int) func(step, row int) [4]string {
 		block := 34 * (4*half + step/2)
 		if step%2 == 0 {
 			scale[r] = e.scaleAt(heads[r], block)
-			bias[r] = e.times(scale[r], "0fB7000000") // −128 · 2^−24
+			bias[r] = e.multiplied(scale[r], "0fB7000000") // −128 · 2^−24
 		}
 		// With its sign bit the other way round a byte is the code and 128.
 		w := e.r("xor.b32", "%s, 0x80808080", e.word(bytes[r], block+2+step%2*16))
@@ -189,7 +189,7 @@ func (e *blockEmitter) q40(half int) func(step, row int) [4]string {
 		block := 18 * (4*half + step/2)
 		if step%2 == 0 {
 			scale[r] = e.scaleAt(heads[r], block)
-			bias[r] = e.times(scale[r], "0fB5000000") // −8 · 2^−24
+			bias[r] = e.multiplied(scale[r], "0fB5000000") // −8 · 2^−24
 			words[r] = e.word(bytes[r], block+2)
 		}
 		even, odd := e.nibbles(words[r], step%2*4)
@@ -247,7 +247,7 @@ func (e *blockEmitter) pairsQ6K(half int) func(step, row int) pairs {
 		}
 		s := e.New("r")
 		e.Line("ld.shared.s8 \t%s, [%s+%d]", s, heads[r], 192+8*half+step)
-		scale := e.times(d[r], e.r("cvt.rn.f32.s32", "%s", s))
+		scale := e.multiplied(d[r], e.r("cvt.rn.f32.s32", "%s", s))
 		p.scale = e.r("cvt.rn.f16x2.f32", "%s, %s", scale, scale)
 		h, other := e.New("rs"), e.New("rs")
 		e.Line("mov.b32 \t{%s, %s}, %s", h, other, p.scale)

@@ -177,7 +177,7 @@ func (e *wholeEmitter) multiply() {
 // pack makes a left factor of rests, in units.
 func (e *wholeEmitter) pack() {
 	for r := range e.rests {
-		first, second := e.times(e.rests[r][0], e.inverse[r]), e.times(e.rests[r][1], e.inverse[r])
+		first, second := e.multiplied(e.rests[r][0], e.inverse[r]), e.multiplied(e.rests[r][1], e.inverse[r])
 		e.split(e.packed[r], e.packed[2+r], first, second)
 	}
 }
@@ -222,7 +222,7 @@ func (e *wholeEmitter) half(half int, bring func()) {
 		if half == 0 {
 			unit := e.either(ok, "r", d, e.unit[r])
 			e.Line("mov.b32 \t%s, %s", e.inverse[r], e.reciprocal(unit))
-			ratio[r] = e.times(e.unit[r], e.inverse[r])
+			ratio[r] = e.multiplied(e.unit[r], e.inverse[r])
 			e.Line("mov.b32 \t%s, %s", e.unit[r], unit)
 		}
 		heading[r] = func() {
@@ -236,9 +236,9 @@ func (e *wholeEmitter) half(half int, bring func()) {
 			number := func(word string) string {
 				return e.r("sub.rn.f32", "%s, 0f4B000000", e.r("prmt.b32", "%s, %d, %s", word, power23, e.selector))
 			}
-			scale := e.times(number(scales), e.odd)
-			least = e.times(least, number(minima))
-			n := e.times(least, e.inverse[r])
+			scale := e.multiplied(number(scales), e.odd)
+			least = e.multiplied(least, number(minima))
+			n := e.multiplied(least, e.inverse[r])
 			n = e.r("max.f32", "%s, 0fC47A0000", e.r("min.f32", "%s, %s", n, mostWhole))
 			const whole = "0f4B400000" // 1.5 · 2^23: what is added to it is rounded to whole numbers
 			n = e.r("sub.rn.f32", "%s, %s", e.r("add.rn.f32", "%s, %s", n, whole), whole)
