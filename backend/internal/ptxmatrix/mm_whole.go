@@ -313,7 +313,7 @@ func (e *wholeEmitter) addX(half, n int) {
 	if n > 0 {
 		at = e.r("xor.b32", "%s, %d", at, 16*n)
 	}
-	v := e.all(e.four(at, 0))
+	v := e.entry.all(e.four(at, 0))
 	for len(v) > 1 {
 		for i := range len(v) / 2 {
 			v[i] = e.r("add.rn.f32", "%s, %s", v[2*i], v[2*i+1])
