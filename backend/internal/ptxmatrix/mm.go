@@ -41,16 +41,22 @@ func blockProductOf(k *air.Kernel) *blockProduct {
 // codeSlots are those of chunks: one that is multiplied, and one on its way.
 const codeSlots = 2
 
-// blockPhase is of how many elements, at most, products are added up by tensor cores, if there are more: they add twice as often as of one factor.
-const blockPhase = 4096
+// most is how many elements of the inner index have their products added up by tensor cores. More of them are added phase by phase. With it tensor cores lose no
+// more than 1.4 times the bound of a sum, if of each product they lose the most that they may.
+func (p *blockProduct) most() int {
+	if p.whole() {
+		return 14336
+	}
+	return 4096 // two products for each element
+}
 
 // phase is how many elements of the inner index each phase has, but the last one.
-func (f Fit) phase() int {
+func (p *blockProduct) phase(f Fit) int {
 	if !f.Long {
 		return f.Inner
 	}
 	chunks := f.Inner / chunk
-	count := max(2, (f.Inner+blockPhase-1)/blockPhase)
+	count := max(2, (f.Inner+p.most()-1)/p.most())
 	return (chunks + count - 1) / count * chunk
 }
 
@@ -69,7 +75,7 @@ func (p *blockProduct) Fit(groups [3]uint64, given Given) Fit {
 		cycles = []uint64{4900, 3300, 2800}
 	}
 	for i, c := range []int{128, 64, 32} {
-		f := Fit{Rows: c, Aligned: given.Aligned, Long: k > blockPhase, Inner: int(k)}
+		f := Fit{Rows: c, Aligned: given.Aligned, Long: int(k) > p.most(), Inner: int(k)}
 		if f.Long && c > 64 || p.memory(f) > sharedMemory { // a thread has no registers for what phases before have added up, or a block no memory
 			continue
 		}
@@ -328,7 +334,7 @@ func (e *blockEmitter) multiply() {
 	}
 	if f.Long {
 		e.Mark(phases)
-		e.Line("max.s32 \t%s, %s, 0", end, e.r("sub.s32", "%s, %d", rest, f.phase()))
+		e.Line("max.s32 \t%s, %s, 0", end, e.r("sub.s32", "%s, %d", rest, e.of.phase(f)))
 	}
 	for _, v := range e.acc {
 		e.Line("mov.f32 \t%s, 0f00000000", v)

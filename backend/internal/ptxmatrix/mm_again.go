@@ -32,15 +32,21 @@ func (e *blockEmitter) again() {
 	x := e.Make("rd", "add.s64", "%s, %s", e.args["x"], e.Make("rd", "mul.wide.u32", "%s, %d", row, 2*e.fit.Inner))
 	block := e.Make("rd", "add.s64", "%s, %s", e.args["w"], e.Make("rd", "mul.wide.u32", "%s, %d", column, e.rowBytes()))
 	total, left := e.r("mov.b32", "0"), e.r("mov.b32", "%d", e.fit.Inner/chunk)
-	chunks, weights := e.Label(), e.Label()
+	chunks, groups, weights := e.Label(), e.Label(), e.Label()
 	e.Mark(chunks)
 	sum, j := e.r("mov.b32", "0"), e.r("mov.b32", "0")
+	e.Mark(groups)
+	scale, bias := e.format.scale(e, block, e.r("div.u32", "%s, %d", j, e.format.group))
 	e.Mark(weights)
-	w := e.format.weight(e, block, j)
+	w := e.multiplied(scale, e.float(e.format.code(e, block, j)))
+	if bias != "" {
+		w = e.r("add.rn.f32", "%s, %s", w, bias)
+	}
 	e.Line("fma.rn.f32 \t%s, %s, %s, %s", sum, e.widened(e.Make("rs", "ld.global.b16", "[%s]", x)), w, sum)
 	e.Line("add.s64 \t%s, %s, 2", x, x)
 	e.Line("add.s32 \t%s, %s, 1", j, j)
-	e.Line("@%s bra \t%s", e.Make("p", "setp.lt.u32", "%s, %d", j, chunk), weights)
+	e.Line("@%s bra \t%s", e.Make("p", "setp.ne.u32", "%s, 0", e.r("and.b32", "%s, %d", j, e.format.group-1)), weights)
+	e.Line("@%s bra \t%s", e.Make("p", "setp.lt.u32", "%s, %d", j, chunk), groups)
 	e.Line("add.rn.f32 \t%s, %s, %s", total, total, sum)
 	e.Line("add.s64 \t%s, %s, %d", block, block, e.format.bytes)
 	e.Line("sub.s32 \t%s, %s, 1", left, left)
@@ -84,40 +90,47 @@ func (e *blockEmitter) nibble(v, upper string) string {
 	return e.r("and.b32", "%s, 15", e.r("shr.u32", "%s, %s", v, e.r("shl.b32", "%s, 2", upper)))
 }
 
-func (e *blockEmitter) weightQ4K(block, j string) string {
-	g := e.bits(j, 5, 3)
+func (e *blockEmitter) scaleQ4K(block, g string) (scale, bias string) {
 	upper := e.Make("p", "setp.ge.u32", "%s, 4", g)
 	first, second, third := e.byteAt("u8", block, g, 4), e.byteAt("u8", block, g, 8), e.byteAt("u8", block, g, 0)
-	scale := e.r("mad.lo.s32", "%s, 16, %s", e.bits(third, 6, 2), e.bits(second, 0, 4))
-	scale = e.either(upper, "r", scale, e.bits(first, 0, 6))
+	s := e.r("mad.lo.s32", "%s, 16, %s", e.bits(third, 6, 2), e.bits(second, 0, 4))
+	s = e.either(upper, "r", s, e.bits(first, 0, 6))
 	least := e.r("mad.lo.s32", "%s, 16, %s", e.bits(first, 6, 2), e.bits(second, 4, 4))
 	least = e.either(upper, "r", least, e.bits(second, 0, 6))
-	at := e.r("mad.lo.s32", "%s, 32, %s", e.bits(j, 6, 2), e.bits(j, 0, 5))
-	code := e.nibble(e.byteAt("u8", block, at, 16), e.bits(j, 5, 1))
-	d := e.multiplied(e.halfOf(block, 0), e.float(scale))
-	bias := e.multiplied(e.r("neg.f32", "%s", e.halfOf(block, 2)), e.float(least))
-	return e.r("add.rn.f32", "%s, %s", e.multiplied(d, e.float(code)), bias)
+	return e.multiplied(e.halfOf(block, 0), e.float(s)), e.multiplied(e.r("neg.f32", "%s", e.halfOf(block, 2)), e.float(least))
 }
 
-func (e *blockEmitter) weightQ6K(block, j string) string {
+func (e *blockEmitter) codeQ4K(block, j string) string {
+	at := e.r("mad.lo.s32", "%s, 32, %s", e.bits(j, 6, 2), e.bits(j, 0, 5))
+	return e.nibble(e.byteAt("u8", block, at, 16), e.bits(j, 5, 1))
+}
+
+func (e *blockEmitter) scaleQ6K(block, g string) (scale, bias string) {
+	return e.multiplied(e.halfOf(block, 208), e.float(e.byteAt("s8", block, g, 192))), ""
+}
+
+func (e *blockEmitter) codeQ6K(block, j string) string {
 	half, quarter := e.bits(j, 7, 1), e.bits(j, 5, 2)
 	at := e.r("mad.lo.s32", "%s, 64, %s", half, e.bits(j, 0, 6))
 	low := e.nibble(e.byteAt("u8", block, at, 0), e.bits(j, 6, 1))
 	at = e.r("mad.lo.s32", "%s, 32, %s", half, e.bits(j, 0, 5))
 	high := e.r("shr.u32", "%s, %s", e.byteAt("u8", block, at, 128), e.r("shl.b32", "%s, 1", quarter))
-	code := e.r("mad.lo.s32", "%s, 16, %s", e.bits(high, 0, 2), low)
-	code = e.r("add.s32", "%s, -32", code)
-	scale := e.byteAt("s8", block, e.bits(j, 4, 4), 192)
-	return e.multiplied(e.multiplied(e.halfOf(block, 208), e.float(scale)), e.float(code))
+	return e.r("add.s32", "%s, -32", e.r("mad.lo.s32", "%s, 16, %s", e.bits(high, 0, 2), low))
 }
 
-func (e *blockEmitter) weightQ80(block, j string) string {
-	block = e.plus(block, e.r("mul.lo.s32", "%s, 34", e.bits(j, 5, 3)))
-	return e.multiplied(e.halfOf(block, 0), e.float(e.byteAt("s8", block, e.bits(j, 0, 5), 2)))
+func (e *blockEmitter) scaleQ80(block, g string) (scale, bias string) {
+	return e.halfOf(e.plus(block, e.r("mul.lo.s32", "%s, 34", g)), 0), ""
 }
 
-func (e *blockEmitter) weightQ40(block, j string) string {
-	block = e.plus(block, e.r("mul.lo.s32", "%s, 18", e.bits(j, 5, 3)))
-	code := e.nibble(e.byteAt("u8", block, e.bits(j, 0, 4), 2), e.bits(j, 4, 1))
-	return e.multiplied(e.halfOf(block, 0), e.float(e.r("add.s32", "%s, -8", code)))
+func (e *blockEmitter) codeQ80(block, j string) string {
+	return e.byteAt("s8", block, e.r("mad.lo.s32", "%s, 34, %s", e.bits(j, 5, 3), e.bits(j, 0, 5)), 2)
+}
+
+func (e *blockEmitter) scaleQ40(block, g string) (scale, bias string) {
+	return e.halfOf(e.plus(block, e.r("mul.lo.s32", "%s, 18", g)), 0), ""
+}
+
+func (e *blockEmitter) codeQ40(block, j string) string {
+	at := e.r("mad.lo.s32", "%s, 18, %s", e.bits(j, 5, 3), e.bits(j, 0, 4))
+	return e.r("add.s32", "%s, -8", e.nibble(e.byteAt("u8", block, at, 2), e.bits(j, 4, 1)))
 }

@@ -16,15 +16,17 @@ type blockFormat struct {
 	decode func(e *blockEmitter, half int) func(step, row int) [4]string
 	// pairs does the same for f16, of formats without biases; nil: with f32.
 	pairs func(e *blockEmitter, half int) func(step, row int) pairs
-	// weight is weight j of 256 that begin at an address.
-	weight func(e *blockEmitter, at, j string) string
+	group int // of weights that share a scale
+	// scale has that of a group of the 256 weights that begin at an address, and its bias, "" if formats have none, and code is the code of one of them.
+	scale func(e *blockEmitter, at, group string) (scale, bias string)
+	code  func(e *blockEmitter, at, j string) string
 }
 
 var blockFormats = map[string]*blockFormat{
-	"q4_K": {bytes: 144, pitch: 144, whole: true, decode: (*blockEmitter).q4K, weight: (*blockEmitter).weightQ4K},
-	"q6_K": {bytes: 210, pitch: 240, even: true, order: []int{0, 2, 4, 6, 1, 3, 5, 7}, decode: (*blockEmitter).q6K, pairs: (*blockEmitter).pairsQ6K, weight: (*blockEmitter).weightQ6K},
-	"q8_0": {bytes: 272, pitch: 272, decode: (*blockEmitter).q80, pairs: (*blockEmitter).pairsQ80, weight: (*blockEmitter).weightQ80},
-	"q4_0": {bytes: 144, pitch: 144, decode: (*blockEmitter).q40, pairs: (*blockEmitter).pairsQ40, weight: (*blockEmitter).weightQ40},
+	"q4_K": {bytes: 144, pitch: 144, whole: true, decode: (*blockEmitter).q4K, group: 32, scale: (*blockEmitter).scaleQ4K, code: (*blockEmitter).codeQ4K},
+	"q6_K": {bytes: 210, pitch: 240, even: true, order: []int{0, 2, 4, 6, 1, 3, 5, 7}, decode: (*blockEmitter).q6K, pairs: (*blockEmitter).pairsQ6K, group: 16, scale: (*blockEmitter).scaleQ6K, code: (*blockEmitter).codeQ6K},
+	"q8_0": {bytes: 272, pitch: 272, decode: (*blockEmitter).q80, pairs: (*blockEmitter).pairsQ80, group: 32, scale: (*blockEmitter).scaleQ80, code: (*blockEmitter).codeQ80},
+	"q4_0": {bytes: 144, pitch: 144, decode: (*blockEmitter).q40, pairs: (*blockEmitter).pairsQ40, group: 32, scale: (*blockEmitter).scaleQ40, code: (*blockEmitter).codeQ40},
 }
 
 // pieces are those of 16 bytes that hold a row's part of a chunk.

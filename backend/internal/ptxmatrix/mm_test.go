@@ -35,7 +35,7 @@ func TestBlockProducts(t *testing.T) {
 		{"q4_K", ir.F16, 768, 35, 41, 64, nvptx.Launch{Values: true, Programmatic: true}, false},
 		{"q4_K", ir.BF16, 512, 70, 270, 128, nvptx.Launch{Values: true, Moving: true}, false},
 		{"q4_K", ir.F16, 256, 101, 33, 128, nvptx.Launch{}, true},
-		{"q4_K", ir.F16, 4864, 5, 20, 32, nvptx.Launch{Values: true}, false},
+		{"q4_K", ir.F16, 14592, 4, 10, 32, nvptx.Launch{Values: true}, false},
 		{"q6_K", ir.F16, 768, 35, 41, 64, nvptx.Launch{Moving: true, Programmatic: true}, false},
 		{"q6_K", ir.BF16, 512, 66, 260, 128, nvptx.Launch{Values: true}, false},
 		{"q6_K", ir.BF16, 1280, 9, 40, 32, nvptx.Launch{Values: true, Moving: true}, true},

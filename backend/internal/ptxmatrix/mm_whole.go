@@ -129,7 +129,7 @@ func (e *wholeEmitter) multiply() {
 	}
 	if f.Long {
 		e.Mark(phases)
-		e.Line("max.s32 \t%s, %s, 0", end, e.r("sub.s32", "%s, %d", left, f.phase()))
+		e.Line("max.s32 \t%s, %s, 0", end, e.r("sub.s32", "%s, %d", left, e.of.phase(f)))
 	}
 	e.Mark(stages)
 	for half := range chunk / depth {

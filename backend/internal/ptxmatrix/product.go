@@ -55,14 +55,14 @@ func Of(k *air.Kernel, constants []ir.FunctionConstant) Kernel {
 	if p := productOf(k); p != nil {
 		return p
 	}
-	if b := blockProductOf(k); b != nil {
-		return b
-	}
 	if v := vectorOf(k, constants); v != nil {
 		return v
 	}
 	if a := attentionOf(k, constants); a != nil {
 		return a
+	}
+	if b := blockProductOf(k); b != nil {
+		return b
 	}
 	return nil
 }
