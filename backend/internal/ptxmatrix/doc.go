@@ -13,6 +13,9 @@
 // rows of x, in shared memory. Where there would be too few blocks for a GPU, up to eight, a cluster, share the inner index, and make a part of the results each. In which
 // order a sum is added depends on its length and on how many blocks share it.
 //
+// In a product of many rows with GGML's blocks the same is done with weights that are f32: each is the sum of two numbers of 16 bits, or a whole number, in units of its
+// block, and a rest that its group shares.
+//
 // In a product with a vector (mma.sync) a block takes 16 rows of weights after others, affine codes or GGML's blocks, and each of its warps has a part of
 // the inner index.
 //

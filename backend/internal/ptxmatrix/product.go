@@ -61,6 +61,9 @@ func Of(k *air.Kernel, constants []ir.FunctionConstant) Kernel {
 	if a := attentionOf(k, constants); a != nil {
 		return a
 	}
+	if b := blockProductOf(k); b != nil {
+		return b
+	}
 	return nil
 }
 

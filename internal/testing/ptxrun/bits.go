@@ -69,6 +69,10 @@ func bitsOf(in *instruction) func(t *thread, in *instruction) error {
 		if n == 4 {
 			return set(func(x []uint64) uint64 { return fusedHalf(x[0], x[1], x[2]) })
 		}
+	case "neg.f16x2":
+		if n == 2 {
+			return set(func(x []uint64) uint64 { return x[0]&math.MaxUint32 ^ 0x80008000 })
+		}
 	case "cvt.rn.f16x2.f32":
 		if n == 3 {
 			return set(func(x []uint64) uint64 { return half(float64(single(x[0])))<<16 | half(float64(single(x[1]))) })

@@ -132,6 +132,7 @@ func TestInstructions(t *testing.T) {
 		{r("clz.b32 %r3, %r1"), 0x0001_0000, 0, 15},
 		{r("brev.b32 %r3, %r1"), 0x0001_0002, 0, 0x4000_8000},
 		{r("cvt.rn.f16x2.f32 %r3, %r1, %r2"), f(1), f(-2), 0x3c00_c000},
+		{r("neg.f16x2 %r3, %r1"), 0x3c00_ffff, 0, 0xbc00_7fff},
 		{r("add.rn.f16x2 %r3, %r1, %r2"), 0x3c00_7bff, 0x3c00_7bff, 0x4000_7c00},
 		{r("sub.rn.f16x2 %r3, %r1, %r2"), 0x3c00_7c00, 0x4000_7c00, 0xbc00_7fff},
 		{r("mul.rn.f16x2 %r3, %r1, %r2"), 0x3c01_4000, 0x3c01_c000, 0x3c02_c400},

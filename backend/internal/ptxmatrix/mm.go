@@ -1,0 +1,443 @@
+package ptxmatrix
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// blockProduct is a product of many rows with a matrix in GGML's blocks. Blocks, threads, rows of x, the form of factors and results are those of
+// [product]; codes come as they lie in memory, 256 weights of a row at a time, a chunk, which is two stages of x.
+//
+// A weight is an f32 in the term, and is not rounded. It is multiplied as the sum of two numbers of 16 bits, each of which has a wgmma: the weight
+// rounded, and what that leaves out, rounded. Of f16 both together have 22 bits, so that no weight is off by more than 2^−22 of it: weights are multiples of
+// 2^−24, which is as small as f16 gets, so that nothing is lost below. Of bf16 they have 16 bits, and a weight is off by 2^−18 of it at most.
+//
+// A sum in which one of both is not finite, or something that it is multiplied with, is not finite either, though it may be NaN where the term has an
+// infinity, or where a weight alone is too large for f16. Such sums are made again, by the thread that has them, one product after another as the term
+// says (again).
+type blockProduct struct {
+	*product
+	format *blockFormat
+}
+
+var namedBlockProduct = regexp.MustCompile(`^ggml_mul_mm_(q4_K|q6_K|q8_0|q4_0)_(f16|bf16)$`)
+
+func blockProductOf(k *air.Kernel) *blockProduct {
+	m := namedBlockProduct.FindStringSubmatch(k.Name)
+	if m == nil {
+		return nil
+	}
+	p := &product{source: k, form: tile, elem: ir.F16, sides: []string{""}}
+	if m[2] == "bf16" {
+		p.elem = ir.BF16
+	}
+	return &blockProduct{p, blockFormats[m[1]]}
+}
+
+// codeSlots are those of chunks: one that is multiplied, and one on its way.
+const codeSlots = 2
+
+// most is how many elements of the inner index have their products added up by tensor cores. More of them are added phase by phase. With it tensor cores lose no
+// more than 1.4 times the bound of a sum, if of each product they lose the most that they may.
+func (p *blockProduct) most() int {
+	if p.whole() {
+		return 14336
+	}
+	return 4096 // two products for each element
+}
+
+// phase is how many elements of the inner index each phase has, but the last one.
+func (p *blockProduct) phase(f Fit) int {
+	if !f.Long {
+		return f.Inner
+	}
+	chunks := f.Inner / chunk
+	count := max(2, (f.Inner+p.most()-1)/p.most())
+	return (chunks + count - 1) / count * chunk
+}
+
+// Fit implements [Kernel].
+func (p *blockProduct) Fit(groups [3]uint64, given Given) Fit {
+	k, known := given.Constant("K")
+	if !known || k < chunk || k%chunk != 0 || k > 1<<24 {
+		return Fit{}
+	}
+	best := Fit{}
+	rows, wide := p.tiles(groups)
+	least := uint64(0)
+	// Cycles of a chunk: of tensor cores, or of decoding.
+	cycles := []uint64{8400, 5400, 4800}
+	if p.whole() {
+		cycles = []uint64{4900, 3300, 2800}
+	}
+	for i, c := range []int{128, 64, 32} {
+		f := Fit{Rows: c, Aligned: given.Aligned, Long: int(k) > p.most(), Inner: int(k)}
+		if f.Long && c > 64 || p.memory(f) > sharedMemory { // a thread has no registers for what phases before have added up, or a block no memory
+			continue
+		}
+		blocks := wide * ((rows + uint64(c) - 1) / uint64(c))
+		m := uint64(max(1, given.Multiprocessors))
+		if cost := (blocks + m - 1) / m * cycles[i]; least == 0 || cost < least {
+			least, best = cost, f
+		}
+	}
+	return best
+}
+
+// tiles is how many rows a grid of tiles of 32 by 32 results makes results for, and how many blocks lie side by side.
+func (*blockProduct) tiles(groups [3]uint64) (rows, wide uint64) {
+	return 32 * groups[1], (groups[0] + 7) / 8
+}
+
+// Wide implements [Kernel].
+func (*blockProduct) Wide(name string) bool { return name == "x" || name == "w" }
+
+// Launch implements [Kernel].
+func (p *blockProduct) Launch(groups [3]uint64, f Fit) (grid [3]uint64, threadsOf, shared uint32) {
+	rows, wide := p.tiles(groups)
+	return [3]uint64{(rows + uint64(f.Rows) - 1) / uint64(f.Rows), wide, 1}, threads, uint32(p.memory(f))
+}
+
+// xBytes are those of x of a stage.
+func (*blockProduct) xBytes(f Fit) int { return 2 * depth * f.Rows }
+
+// xSlots is how many stages of x lie in shared memory: one that is multiplied, one that may be still, and one or two on their way. With more, copies of
+// chunks, which come with those of x, would be waited for too late.
+func (p *blockProduct) xSlots(f Fit) int {
+	return max(3, min(4, (sharedMemory-p.beside(f))/p.xBytes(f)))
+}
+
+// beside is what a block has in shared memory beside x: chunks, sums of x, and what is lost to alignment.
+func (p *blockProduct) beside(f Fit) int {
+	return codeSlots*columns*p.format.pitch + p.sumBytes(f) + alignment
+}
+
+func (p *blockProduct) memory(f Fit) int {
+	return max(p.xSlots(f)*p.xBytes(f)+p.beside(f), 2*pitch*f.Rows+alignment)
+}
+
+// blockEmitter writes one entry.
+type blockEmitter struct {
+	*emitter
+	of     *blockProduct
+	format *blockFormat
+
+	// Of the row whose codes the thread brings, every second piece: where the next chunk begins, and in shared memory the first piece of the thread
+	// in the slot. Where a chunk begins in 16 bytes, of formats whose blocks begin at any even place. Predicates: there is such a chunk; and the row has
+	// a last piece, which is the thread's.
+	from, to, shift string
+	some, last      string
+	slotOfCodes     string // where the next chunk comes
+
+	// Where the thread finds its two rows' codes, how far these begin in their first 16 bytes, and which chunk is used.
+	codes  [2]string
+	shifts [2]string
+	use    string
+	parts  [blockRing][2][4]string // left factors: of weights rounded, and of the rest
+	pair   string                  // twice the thread's number in its four: the first of its bytes in 8
+}
+
+// blockRing is how many pairs of left factors a thread has.
+const blockRing = 2
+
+// Emit implements [Kernel].
+func (p *blockProduct) Emit(launch nvptx.Launch, f Fit) []byte {
+	e := &blockEmitter{of: p, format: p.format, emitter: &emitter{product: p.product, entry: entry{kernel: p.source, launch: launch, typ: p.elem}, fit: f}}
+	e.parameters()
+	e.place()
+	for range f.Rows / 2 {
+		e.acc = append(e.acc, e.New("f"))
+	}
+	e.loadsOfBlocks()
+	if p.whole() {
+		(&wholeEmitter{blockEmitter: e}).multiply()
+	} else {
+		e.multiply()
+	}
+	e.Line("bar.sync \t0") // shared memory is free for sums that are made again
+	e.again()
+	e.results()
+	return e.text(threads)
+}
+
+func (e *blockEmitter) rowBytes() int { return e.fit.Inner / chunk * e.format.bytes }
+
+// loadsOfBlocks finds what the thread brings, and where it finds what it multiplies.
+func (e *blockEmitter) loadsOfBlocks() {
+	b := e.format
+	row, side := e.r("shr.u32", "%s, 1", e.thread), e.r("and.b32", "%s, 1", e.thread)
+	stored := e.row(row)
+	e.from = e.Make("rd", "add.s64", "%s, %s", e.args["w"], e.Make("rd", "mul.wide.u32", "%s, %d", stored, e.rowBytes()))
+	e.from = e.plus(e.from, e.r("shl.b32", "%s, 4", side))
+	place := e.r("add.s32", "%s, %d", e.base, e.of.xSlots(e.fit)*e.of.xBytes(e.fit))
+	e.to = e.r("mad.lo.s32", "%s, %d, %s", row, b.pitch, e.r("mad.lo.s32", "%s, 16, %s", side, place))
+	e.some, e.last = e.New("p"), e.New("p")
+	e.slotOfCodes = e.r("mov.b32", "0")
+	shiftOf := func(row string) string {
+		return e.r("and.b32", "%s, 15", e.r("mul.lo.s32", "%s, %d", row, e.rowBytes()%16))
+	}
+	if b.even {
+		e.shift = shiftOf(stored)
+	}
+	first := e.r("mad.lo.s32", "%s, 16, %s", e.warp, e.quad)
+	first = e.r("mad.lo.s32", "%s, 64, %s", e.group, first)
+	for i := range e.codes {
+		at := first
+		if i > 0 {
+			at = e.r("add.s32", "%s, 8", first)
+		}
+		e.codes[i] = e.r("mad.lo.s32", "%s, %d, %s", at, b.pitch, place)
+		if b.even {
+			e.shifts[i] = shiftOf(e.row(at))
+		}
+	}
+	e.use = e.r("mov.b32", "0")
+
+	xRow, unit := e.r("shr.u32", "%s, 4", e.thread), e.r("and.b32", "%s, 15", e.thread)
+	m := e.r("add.s32", "%s, %s", e.m0, xRow)
+	pitch := e.r("mov.b32", "%d", 2*e.fit.Inner)
+	e.xFrom = e.plus(e.Make("rd", "add.s64", "%s, %s", e.args["x"], e.wide(m, pitch)), e.r("shl.b32", "%s, 4", unit))
+	swizzled := e.r("and.b32", "%s, 7", e.r("xor.b32", "%s, %s", unit, xRow))
+	to := e.r("add.s32", "%s, %s", e.r("shl.b32", "%s, 7", xRow), e.r("shl.b32", "%s, 4", swizzled))
+	to = e.r("mad.lo.s32", "%s, %d, %s", e.r("shr.u32", "%s, 3", unit), 128*e.fit.Rows, to)
+	e.xTo = e.r("add.s32", "%s, %s", to, e.base)
+	e.rows = nil
+	for j := 0; j < e.fit.Rows; j += 32 {
+		e.rows = append(e.rows, e.Make("p", "setp.lt.s32", "%s, %s", e.r("add.s32", "%s, %d", m, j), e.M))
+	}
+	e.left = e.r("mov.b32", "%d", e.fit.Inner)
+	e.slotBring, e.slotUse = e.r("mov.b32", "0"), e.r("mov.b32", "0")
+	e.descriptor = e.r("or.b32", "%s, %d", e.r("shr.u32", "%s, 4", e.base), 1<<16)
+	for i := range e.parts {
+		for j := range e.parts[i] {
+			for k := range e.parts[i][j] {
+				e.parts[i][j][k] = e.r("mov.b32", "0")
+			}
+		}
+	}
+	e.pair = e.r("shl.b32", "%s, 1", e.member)
+}
+
+// bringX asks for a stage of x. Behind the last one it brings zeros.
+func (e *blockEmitter) bringX() {
+	to := e.r("add.s32", "%s, %s", e.xTo, e.slotBring)
+	there := e.Make("p", "setp.gt.s32", "%s, 0", e.left)
+	for i, ok := range e.rows {
+		from := e.xFrom
+		if i > 0 {
+			from = e.Make("rd", "add.s64", "%s, %d", from, int64(i)*64*int64(e.fit.Inner))
+		}
+		some := e.Make("p", "and.pred", "%s, %s", there, ok)
+		if e.fit.Aligned {
+			e.Line("cp.async.cg.shared.global \t[%s+%d], [%s], 16, %s", to, i*32*128, from, e.either(some, "r", "16", "0"))
+		} else {
+			e.single(to, i*32*128, from, some)
+		}
+	}
+	e.Line("add.s64 \t%s, %s, %d", e.xFrom, e.xFrom, 2*depth)
+	e.Line("sub.s32 \t%s, %s, %d", e.left, e.left, depth)
+	e.turnX(e.slotBring)
+	e.Line("cp.async.commit_group")
+}
+
+// turnX counts the place of a stage of x on.
+func (e *blockEmitter) turnX(slot string) {
+	e.Line("add.s32 \t%s, %s, %d", slot, slot, e.of.xBytes(e.fit))
+	e.Line("@%s mov.b32 \t%s, 0", e.Make("p", "setp.ge.u32", "%s, %d", slot, e.of.xSlots(e.fit)*e.of.xBytes(e.fit)), slot)
+}
+
+// turnCodes counts the place of a chunk on: there are two.
+func (e *blockEmitter) turnCodes(slot string) {
+	e.Line("xor.b32 \t%s, %s, %d", slot, slot, columns*e.format.pitch)
+}
+
+// bringCodes asks for a chunk, if there is one that has elements from `from` on of those that are left.
+func (e *blockEmitter) bringCodes(left int) {
+	b := e.format
+	to, from := e.r("add.s32", "%s, %s", e.to, e.slotOfCodes), e.from
+	e.Line("setp.gt.s32 \t%s, %s, %d", e.some, e.left, left)
+	pieces := b.pieces()
+	if pieces%2 == 1 { // of the thread that has the first one
+		e.Line("setp.eq.u32 \t%s, %s, 0", e.last, e.r("and.b32", "%s, 1", e.thread))
+		e.Line("and.pred \t%s, %s, %s", e.last, e.last, e.some)
+	}
+	switch {
+	case b.even && e.fit.Aligned:
+		from = e.Make("rd", "and.b64", "%s, -16", from)
+	case b.even:
+		from = e.Make("rd", "sub.s64", "%s, %s", from, e.Make("rd", "cvt.u64.u32", "%s", e.shift))
+	}
+	for i := 0; i < pieces; i += 2 {
+		there := e.some
+		if i+1 == pieces {
+			there = e.last
+		}
+		switch {
+		case !e.fit.Aligned:
+			e.singly(to, 16*i, from, there)
+		case b.even && i+2 >= pieces: // nothing behind the chunk, where memory may end
+			first := e.Make("p", "setp.eq.u32", "%s, 0", e.r("and.b32", "%s, 1", e.thread))
+			size := e.either(first, "r", "16", e.r("add.s32", "%s, %d", e.shift, b.bytes%16))
+			e.Line("@%s cp.async.cg.shared.global \t[%s+%d], [%s+%d], 16, %s", there, to, 16*i, from, 16*i, size)
+		default:
+			e.Line("@%s cp.async.cg.shared.global \t[%s+%d], [%s+%d], 16", there, to, 16*i, from, 16*i)
+		}
+	}
+	e.Line("add.s64 \t%s, %s, %d", e.from, e.from, b.bytes)
+	if b.even {
+		e.Line("add.s32 \t%s, %s, %d", e.shift, e.shift, b.bytes%16)
+		e.Line("and.b32 \t%s, %s, 15", e.shift, e.shift)
+	}
+	e.turnCodes(e.slotOfCodes)
+}
+
+// singly brings 16 bytes that may lie anywhere, but nothing behind the chunk, where memory may end.
+func (e *blockEmitter) singly(to string, offset int, from, there string) {
+	var words [4]string
+	for i := range words {
+		var halves [2]string
+		for j := range halves {
+			at := offset + 4*i + 2*j
+			ok := there
+			if b := e.format; b.even && at+16+2 > b.bytes { // of either thread
+				behind := e.r("mad.lo.s32", "%s, 16, %d", e.r("and.b32", "%s, 1", e.thread), at-b.bytes)
+				ok = e.Make("p", "setp.lt.s32", "%s, %s", behind, e.shift)
+				ok = e.Make("p", "and.pred", "%s, %s", ok, there)
+			}
+			halves[j] = e.Make("rs", "mov.b16", "0")
+			e.Line("@%s ld.global.b16 \t%s, [%s+%d]", ok, halves[j], from, at)
+		}
+		words[i] = e.r("mov.b32", "{%s, %s}", halves[0], halves[1])
+	}
+	e.Line("@%s st.shared.v4.b32 \t[%s+%d], {%s}", there, to, offset, strings.Join(words[:], ", "))
+}
+
+// multiply adds up the products of all stages.
+func (e *blockEmitter) multiply() {
+	f := e.fit
+	var saved []string
+	rest, end := e.r("mov.b32", "%d", f.Inner), e.r("mov.b32", "0")
+	phases, stages := e.Label(), e.Label()
+	if f.Long {
+		for range e.acc {
+			saved = append(saved, e.Make("f", "mov.f32", "0f00000000"))
+		}
+	}
+	e.bringCodes(0)
+	ahead := e.of.xSlots(f) - 2
+	for range ahead {
+		e.bringX()
+	}
+	if f.Long {
+		e.Mark(phases)
+		e.Line("max.s32 \t%s, %s, 0", end, e.r("sub.s32", "%s, %d", rest, e.of.phase(f)))
+	}
+	for _, v := range e.acc {
+		e.Line("mov.f32 \t%s, 0f00000000", v)
+	}
+	e.Mark(stages)
+	for half := range chunk / depth {
+		e.Line("cp.async.wait_group \t%d", ahead-1)
+		e.Line("fence.proxy.async.shared::cta")
+		e.Line("bar.sync \t0")
+		e.half(half, func() {
+			if half == 0 { // the chunk behind the one that is multiplied: e.left is what stages ahead leave
+				e.bringCodes(chunk - depth*ahead)
+			}
+			e.bringX()
+		})
+		e.turnX(e.slotUse)
+	}
+	e.turnCodes(e.use)
+	if e.format.even {
+		for _, b := range e.shifts {
+			e.Line("add.s32 \t%s, %s, %d", b, b, e.format.bytes%16)
+			e.Line("and.b32 \t%s, %s, 15", b, b)
+		}
+	}
+	e.Line("sub.s32 \t%s, %s, %d", rest, rest, chunk)
+	e.Line("@%s bra \t%s", e.Make("p", "setp.gt.s32", "%s, %s", rest, end), stages)
+	e.Line("wgmma.wait_group.sync.aligned \t0")
+	if f.Long {
+		for i, v := range e.acc {
+			e.Line("add.rn.f32 \t%s, %s, %s", saved[i], saved[i], v)
+		}
+		e.Line("@%s bra \t%s", e.Make("p", "setp.gt.s32", "%s, 0", rest), phases)
+	}
+	e.Line("cp.async.wait_all")
+	if f.Long {
+		e.acc = saved
+	}
+}
+
+// half multiplies a stage, one half of a chunk, in the order in which the format has its steps, and asks for what comes next while tensor cores have something to do.
+func (e *blockEmitter) half(half int, bring func()) {
+	lowest := e.r("add.s32", "%s, %s", e.descriptor, e.r("shr.u32", "%s, 4", e.slotUse))
+	factors := e.factors(half)
+	for i := range depth / 16 {
+		step := i
+		if e.format.order != nil {
+			step = e.format.order[i]
+		}
+		a := &e.parts[i%blockRing]
+		e.Line("wgmma.wait_group.sync.aligned \t%d", blockRing-1)
+		for r := range e.codes {
+			factors(a, step, r)
+		}
+		d := e.Make("rd", "mov.b64", "{%s, %s}", e.r("add.s32", "%s, %d", lowest, step%4*2+step/4*8*e.fit.Rows), e.high)
+		e.Line("wgmma.fence.sync.aligned")
+		name := e.typ.String()
+		for _, part := range a {
+			e.Line("wgmma.mma_async.sync.aligned.m64n%dk16.f32.%s.%s \t{%s}, {%s}, %s, %s, 1, 1, 0",
+				e.fit.Rows, name, name, strings.Join(e.acc, ", "), strings.Join(part[:], ", "), d, e.always)
+		}
+		e.Line("wgmma.commit_group.sync.aligned")
+		if i == 0 {
+			bring()
+		}
+	}
+}
+
+// factors returns what makes the left factors of one of the thread's rows in a step of a half of a chunk.
+func (e *blockEmitter) factors(half int) func(a *[2][4]string, step, r int) {
+	if e.format.pairs == nil || e.typ != ir.F16 {
+		weights := e.format.decode(e, half)
+		return func(a *[2][4]string, step, r int) {
+			w := weights(step, r)
+			for j := range 2 { // columns 2·member and the next, and those 8 behind
+				e.split(a[0][2*j+r], a[1][2*j+r], w[2*j], w[2*j+1])
+			}
+		}
+	}
+	pairs := e.format.pairs(e, half)
+	return func(a *[2][4]string, step, r int) {
+		p := pairs(step, r)
+		for j, code := range p.codes {
+			to, rest := a[0][2*j+r], a[1][2*j+r]
+			// What rounding leaves out is a number of f16 too, or, of scales that have a rest, that and a product with it.
+			e.Line("mul.rn.f16x2 \t%s, %s, %s", to, code, p.scale)
+			e.Line("fma.rn.f16x2 \t%s, %s, %s, %s", rest, code, p.scale, e.r("neg.f16x2", "%s", to))
+			if p.rest != "" {
+				e.Line("fma.rn.f16x2 \t%s, %s, %s, %s", rest, code, p.rest, rest)
+			}
+		}
+	}
+}
+
+// split makes of two weights, f32, both rounded to 16 bits, and both of what is left, rounded.
+func (e *blockEmitter) split(to, rest, first, second string) {
+	e.Line("cvt.rn.%sx2.f32 \t%s, %s, %s", e.typ, to, second, first)
+	var v [2]string
+	if e.typ == ir.BF16 {
+		v = [2]string{e.r("shl.b32", "%s, 16", to), e.r("and.b32", "%s, 0xFFFF0000", to)}
+	} else {
+		low, high := e.New("rs"), e.New("rs")
+		e.Line("mov.b32 \t{%s, %s}, %s", low, high, to)
+		v = [2]string{e.r("cvt.f32.f16", "%s", low), e.r("cvt.f32.f16", "%s", high)}
+	}
+	e.Line("cvt.rn.%sx2.f32 \t%s, %s, %s", e.typ, rest, e.r("sub.rn.f32", "%s, %s", second, v[1]), e.r("sub.rn.f32", "%s, %s", first, v[0]))
+}
