@@ -149,6 +149,7 @@ func (p *blockProduct) Emit(launch nvptx.Launch, f Fit) []byte {
 	e := &blockEmitter{of: p, format: p.format, emitter: &emitter{product: p.product, entry: entry{kernel: p.source, launch: launch, typ: p.elem}, fit: f}}
 	e.parameters()
 	e.place()
+	e.tile(0)
 	for range f.Rows / 2 {
 		e.acc = append(e.acc, e.New("f"))
 	}
