@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/backend/internal/prebuilt"
 	"github.com/mlxc/mlxc/backend/internal/ptxcode"
+	"github.com/mlxc/mlxc/backend/internal/ptxmatrix"
 	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/air/nvptx"
@@ -44,8 +46,8 @@ type Options struct {
 	// NoMMA keeps products of simdgroup matrices from tensor cores: all are sums of f32 by fma, in the order of the
 	// inner index.
 	NoMMA bool
-	// NoWarpgroups keeps products and attention from the code of package ptxmatrix, which GPUs of compute capability 9.0
-	// run where there is some, unless Library has the kernels.
+	// NoWarpgroups keeps products and attention from the code of package ptxmatrix, which GPUs run where there is some for them, unless
+	// Library has the kernels.
 	NoWarpgroups bool
 
 	// archive, if not nil, has the compiled kernels of source files: tests run on machines without a compiler.
@@ -54,6 +56,8 @@ type Options struct {
 	image func(ctx context.Context, in air.Input, form nvptx.Launch) ([]byte, error)
 	// fitted has images launched as the code of package ptxmatrix is.
 	fitted bool
+	// as, if not zero, has the code of package ptxmatrix for other GPUs: tests have one GPU.
+	as ptxmatrix.GPU
 }
 
 // Plan is how the commands of a replay are launched.
@@ -100,9 +104,9 @@ type Device struct {
 	costs  cost.Model // by which plans are chosen
 	// programmatic: kernels are compiled for programmatic dependent launches.
 	programmatic bool
-	mma          nvptx.MMA // what tensor cores may multiply
-	warpgroups   bool      // products are those of package ptxmatrix where it has them
-	imaged       bool      // what is loaded are images
+	mma          nvptx.MMA     // what tensor cores may multiply
+	matrix       ptxmatrix.GPU // code of package ptxmatrix is taken that is for this GPU; zero: none is
+	imaged       bool          // what is loaded are images
 	// disturb has hooks by which tests change kernels' PTX and graphs' edges, to show what keeps the order.
 	disturb struct {
 		text func(kernel string, text []byte) []byte
@@ -193,7 +197,9 @@ func Open(ctx context.Context, o Options) (_ *Device, err error) {
 	if !o.NoMMA {
 		d.mma = nvptx.AllMMA
 	}
-	d.warpgroups = d.Major == 9 && d.Minor == 0 && o.Library == "" && (o.image == nil || o.fitted) && !o.NoWarpgroups
+	if o.Library == "" && (o.image == nil || o.fitted) && !o.NoWarpgroups {
+		d.matrix = cmp.Or(o.as, ptxmatrix.GPU{Major: d.Major, Minor: d.Minor, Memory: d.limits.optin + 1<<10})
+	}
 	if err := d.believe(o.Measured); err != nil {
 		return nil, errors.Join(err, d.gpu.Close(), d.cache.Close())
 	}

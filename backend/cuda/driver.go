@@ -21,7 +21,7 @@ var Driver = backend.Driver{
 		{Name: "profile", Type: backend.File, Contents: "what was measured of the GPU", Flag: "--cuda-profile", Help: "What mlxreplay doctor or bench has measured of the GPU.", Default: "what was measured when it was first used"},
 		{Name: "full", Type: backend.Switch, Flag: "--cuda-full", Help: "Every launch begins when those before it have ended.", Default: "false"},
 		{Name: "no-mma", Type: backend.Switch, Flag: "--cuda-no-mma", Help: "Nothing is multiplied by tensor cores.", Default: "false"},
-		{Name: "no-warpgroups", Type: backend.Switch, Help: "Tensor cores multiply as on GPUs before compute capability 9.0.", Default: "false"},
+		{Name: "no-warpgroups", Type: backend.Switch, Help: "Products and attention are the compiler's code, also where there is some that was written for tensor cores.", Default: "false"},
 		{Name: "memory", Type: backend.Bytes, Flag: "--memory", Help: "Most memory that buffers may take.", Default: "what the GPU has"},
 		{Name: "pool", Type: backend.Bytes, Help: "Most memory of closed buffers that is kept for others.", Default: "256MiB, at most a sixteenth of the GPU's"},
 	},

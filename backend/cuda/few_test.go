@@ -49,7 +49,7 @@ func TestFewRows(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		most = append(most, f.Most)
-		grid, threads, shared = ptxmatrix.Of(k, constants).Launch(groups, f)
+		grid, threads, shared = ptxmatrix.Of(k, constants, ptxmatrix.Hopper).Launch(groups, f)
 		return grid, threads, shared, nil
 	}})
 	x := make([]byte, 409600)

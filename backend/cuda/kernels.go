@@ -91,8 +91,8 @@ func (d *Device) find(ctx context.Context, g *ir.Graph, p *plan.Pipeline) (*kern
 	x := d.named(id.String(), k.Function)
 	return x, x.found(func() (*ptxcode.Code, error) {
 		code, err := d.code.Find(ctx, k)
-		if err == nil && d.warpgroups && k.Library.Kind == ir.Builtin {
-			x.matrix = ptxmatrix.Of(code.Kernel, k.Constants)
+		if err == nil && k.Library.Kind == ir.Builtin {
+			x.matrix = ptxmatrix.Of(code.Kernel, k.Constants, d.matrix)
 		}
 		return code, err
 	})

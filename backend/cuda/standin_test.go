@@ -131,7 +131,7 @@ func TestFits(t *testing.T) {
 			return grid, 0, 0, err
 		}
 		fitted[kindOf(k.Name)].Add(1)
-		grid, threads, shared = ptxmatrix.Of(k, constants).Launch(groups, f)
+		grid, threads, shared = ptxmatrix.Of(k, constants, ptxmatrix.Hopper).Launch(groups, f)
 		return grid, threads, shared, nil
 	}})
 	for _, plan := range sample.Turns(t, t.Name(), []cuda.Plan{cuda.Edges, cuda.Stream}) {

@@ -59,12 +59,12 @@ func (e *vectorEmitter) rowAt(row string) string {
 
 var namedBlocks = regexp.MustCompile(`^ggml_mul_mv_(silu_mul_)?(q4_K|q6_K|q8_0|q4_0)_(f16|bf16)$`)
 
-func blocksOf(k *air.Kernel) *vector {
+func blocksOf(k *air.Kernel, gpu GPU) *vector {
 	m := namedBlocks.FindStringSubmatch(k.Name)
 	if m == nil {
 		return nil
 	}
-	v := &vector{source: k, form: store, sides: []string{""}, elem: ir.F16, blocks: formats[m[2]]}
+	v := &vector{source: k, form: store, sides: []string{""}, elem: ir.F16, blocks: formats[m[2]], gpu: gpu}
 	if m[1] != "" {
 		v.form, v.sides = siluMul, []string{"_gate", "_up"}
 	}
@@ -253,7 +253,7 @@ func (e *vectorEmitter) fraction(word string, mask uint32, into string) string {
 
 // less subtracts a number from two.
 func (e *vectorEmitter) less(pair string, number uint32) string {
-	return e.r("sub.rn."+e.elem.String()+"x2", "%s, %s", pair, e.r("mov.b32", "%d", number))
+	return e.minus(pair, e.r("mov.b32", "%d", number))
 }
 
 // right shifts a word.
@@ -519,7 +519,7 @@ func (e *vectorEmitter) signed(word string) string {
 	}
 	// 128 + the lower bits, less 128 or, which is the last bit of the exponent more, 256.
 	magic := e.r("mov.b32", "%d", 0x43004300)
-	return e.r("sub.rn.bf16x2", "%s, %s", e.fraction(word, 0x007F007F, magic), e.fraction(word, 0x00800080, magic))
+	return e.minus(e.fraction(word, 0x007F007F, magic), e.fraction(word, 0x00800080, magic))
 }
 
 // twoBlocks loads two blocks side by side of each of the lane's rows: n words of codes, and a scale, of a row and of a block. They begin at a multiple of 4

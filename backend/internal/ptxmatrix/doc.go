@@ -1,8 +1,8 @@
-// Package ptxmatrix writes PTX of products of matrices and of attention for GPUs of compute capability 9.0. Their tensor cores
+// Package ptxmatrix writes PTX of products of matrices and of attention, most of it for GPUs of compute capability 9.0. Their tensor cores
 // take factors from shared memory and add up products while threads do something else (wgmma). What a kernel computes is
 // what its declaration says; only the code is not the one that clang makes of the Metal source:
 //
-//	k := ptxmatrix.Of(kernel, constants)         // nil: there is no code for it
+//	k := ptxmatrix.Of(kernel, constants, gpu)    // nil: there is no code for it
 //	f := k.Fit(groups, given)                    // how much a block does
 //	text := k.Emit(launch, f)                    // an entry with the parameters of nvptx.Compile
 //	grid, threads, shared := k.Launch(groups, f) // which is launched with other blocks

@@ -1,6 +1,7 @@
 package ptxmatrix
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -19,9 +20,10 @@ type entry struct {
 	args   map[string]string // registers of addresses, and of numbers, by the names of arguments
 	// Registers with the address of what is added to parameters, and with the bits of those to which something is.
 	table, moves string
-	early        []int // arguments that are read before the wait, by their numbers in the kernel
-	cluster      int   // how many blocks side by side are a cluster; 0: they are none
-	resident     int   // how many blocks are to share a multiprocessor, 0 if any number may: an assembler that is not told saves registers, or takes too many
+	early        []int  // arguments that are read before the wait, by their numbers in the kernel
+	target       string // of the assembler; "": sm_90a
+	cluster      int    // how many blocks side by side are a cluster; 0: they are none
+	resident     int    // how many blocks are to share a multiprocessor, 0 if any number may: an assembler that is not told saves registers, or takes too many
 }
 
 // wait waits for the launches before, if it may begin before they have ended.
@@ -158,7 +160,7 @@ func (e *entry) stored(v string) string {
 func (e *entry) text(threads int) []byte {
 	var b strings.Builder
 	params := e.list()
-	fmt.Fprintf(&b, "%s\n//\n// %s for GPUs of compute capability 9.0\n//\n\n.version 8.0\n.target sm_90a\n.address_size 64\n\n", nvptx.EarlyLine(e.early), e.kernel.Name)
+	fmt.Fprintf(&b, "%s\n//\n// %s by package ptxmatrix\n//\n\n.version 8.0\n.target %s\n.address_size 64\n\n", nvptx.EarlyLine(e.early), e.kernel.Name, cmp.Or(e.target, "sm_90a"))
 	fmt.Fprintf(&b, ".extern .shared .align 16 .b8 mlxc_shared[];\n\n.visible .entry %s(\n", nvptx.Entry)
 	var lines []string
 	for i, a := range params {

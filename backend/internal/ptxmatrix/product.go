@@ -50,13 +50,33 @@ type Kernel interface {
 	Emit(launch nvptx.Launch, f Fit) []byte
 }
 
-// Of returns the code for a kernel of the builtin library with some function constants; nil if there is none.
-func Of(k *air.Kernel, constants []ir.FunctionConstant) Kernel {
+// GPU says which GPUs code is for.
+type GPU struct {
+	Major, Minor int // of their compute capability
+	// Memory is how many bytes of shared memory a multiprocessor has, of which each block takes reserved for the system.
+	Memory int
+}
+
+// Hopper are the GPUs of compute capability 9.0.
+var Hopper = GPU{9, 0, 228 << 10}
+
+// reserved is how much shared memory the system takes of each block.
+const reserved = 1 << 10
+
+// warpgroups reports whether tensor cores take products of four warps (wgmma).
+func (g GPU) warpgroups() bool { return g.Major == 9 && g.Minor == 0 }
+
+// Of returns the code for a kernel of the builtin library with some function constants; nil if there is none. GPUs other than those of compute capability 9.0
+// have code for products with vectors only.
+func Of(k *air.Kernel, constants []ir.FunctionConstant, gpu GPU) Kernel {
+	if v := vectorOf(k, constants, gpu); v != nil {
+		return v
+	}
+	if !gpu.warpgroups() {
+		return nil
+	}
 	if p := productOf(k); p != nil {
 		return p
-	}
-	if v := vectorOf(k, constants); v != nil {
-		return v
 	}
 	if a := attentionOf(k, constants); a != nil {
 		return a

@@ -24,11 +24,16 @@ import (
 // described returns a kernel of the builtin library, and the code for it.
 func described(t *testing.T, function string, constants ...ir.FunctionConstant) (*air.Kernel, ptxmatrix.Kernel) {
 	t.Helper()
+	return describedFor(t, ptxmatrix.Hopper, function, constants...)
+}
+
+func describedFor(t *testing.T, gpu ptxmatrix.GPU, function string, constants ...ir.FunctionConstant) (*air.Kernel, ptxmatrix.Kernel) {
+	t.Helper()
 	cache, err := air.OpenCache(t.TempDir(), 0)
 	require.NoError(t, err)
 	c, err := ptxcode.New(cache, "").Find(t.Context(), &ir.Kernel{Function: function, Constants: constants})
 	require.NoError(t, err)
-	p := ptxmatrix.Of(c.Kernel, constants)
+	p := ptxmatrix.Of(c.Kernel, constants, gpu)
 	require.NotNil(t, p, function)
 	return c.Kernel, p
 }

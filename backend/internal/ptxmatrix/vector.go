@@ -22,19 +22,23 @@ type vector struct {
 	elem   ir.DType // of x, scales, biases and results
 	group  int      // of weights that share a scale
 	blocks *blocks  // of a matrix in GGML's blocks: their format; nil: codes are affine
+	gpu    GPU
 }
 
 var namedVector = regexp.MustCompile(`^affine_(?:qmv|qmv_fast)_(?:(add|silu_mul|rms|rms_silu_mul|rms_x3_rope)_)?(float16_t|bfloat16_t)_gs_(32|64|128)_b_4(_batch_0_pr_[01]_hgs_0_r_4)?$`)
 
-func vectorOf(k *air.Kernel, constants []ir.FunctionConstant) *vector {
+func vectorOf(k *air.Kernel, constants []ir.FunctionConstant, gpu GPU) *vector {
+	if gpu.Major < 8 {
+		return nil
+	}
 	m := namedVector.FindStringSubmatch(k.Name)
 	if m == nil {
-		return blocksOf(k)
+		return blocksOf(k, gpu)
 	}
 	if (m[1] == "") != (m[4] != "") {
 		return nil
 	}
-	v := &vector{source: k, form: store, sides: []string{""}, elem: ir.F16}
+	v := &vector{source: k, form: store, sides: []string{""}, elem: ir.F16, gpu: gpu}
 	switch m[1] {
 	case "add":
 		v.form = add
@@ -132,7 +136,7 @@ func (v *vector) crew(f *Fit, m int) bool {
 		f.Teams, f.Warps, f.Resident, f.Launches = teams, warps, resident, launches
 		return v.slots(*f) >= slots && (!v.norm || v.pieces(*f) <= mostPieces)
 	}
-	if v.blocks == nil || !v.blocks.large {
+	if v.gpu.Major >= 9 && (v.blocks == nil || !v.blocks.large) { // before, no launch begins while another one is at work
 		for _, c := range crews {
 			// How many chunks a warp takes, one after the other.
 			steps := (f.Tiles + c[0]*m - 1) / (c[0] * m) * ((f.Inner/chunk + c[1] - 1) / c[1])
@@ -155,15 +159,12 @@ func (f Fit) Even() bool { return f.Launches == 2 }
 // Of even launches one after the other, every second one asks for it: so each gets one block on each multiprocessor wherever others have ended first.
 const Roomy = 116 << 10
 
-// perMultiprocessor is the shared memory of a multiprocessor, of which each block takes 1 KB for the system.
-const perMultiprocessor = 228 << 10
-
 // limit is how much shared memory a block may have.
-func (f Fit) limit() int {
+func (v *vector) limit(f Fit) int {
 	if f.Even() {
-		return perMultiprocessor - Roomy - 2<<10
+		return v.gpu.Memory - Roomy - 2*reserved
 	}
-	return perMultiprocessor/f.Resident - 1<<10
+	return v.gpu.Memory/f.Resident - reserved
 }
 
 // threads is how many a block has.
@@ -220,13 +221,13 @@ func (v *vector) vectors() int {
 // Launch implements [Kernel]: a block makes some results of one vector. There are blocks for all multiprocessors, some of which may have nothing to do.
 func (v *vector) Launch(groups [3]uint64, f Fit) (grid [3]uint64, threads, shared uint32) {
 	needs := v.ring(f) + f.Teams*f.Warps*v.slots(f)*v.chunkBytes() + 127
-	needs = max(needs, perMultiprocessor/(f.Resident+1)) // no more blocks have room
+	needs = max(needs, v.gpu.Memory/(f.Resident+1)) // no more blocks have room
 	return [3]uint64{groups[v.vectors()], uint64(f.Blocks), 1}, uint32(f.threads()), uint32(needs)
 }
 
 // slots is how many chunks of a warp have room.
 func (v *vector) slots(f Fit) int {
-	return min(mostSlots, (f.limit()-127-v.ring(f))/(f.Teams*f.Warps*v.chunkBytes()))
+	return min(mostSlots, (v.limit(f)-127-v.ring(f))/(f.Teams*f.Warps*v.chunkBytes()))
 }
 
 // chunkBytes are those of a chunk in shared memory.
@@ -305,7 +306,10 @@ type vectorTile struct {
 
 // Emit implements [Kernel].
 func (v *vector) Emit(launch nvptx.Launch, f Fit) []byte {
-	e := &vectorEmitter{vector: v, entry: entry{kernel: v.source, launch: launch, typ: v.elem}, fit: f}
+	e := &vectorEmitter{vector: v, entry: entry{kernel: v.source, launch: launch, typ: v.elem, target: "sm_80"}, fit: f}
+	if launch.Programmatic {
+		e.target = "sm_90"
+	}
 	// Weights are asked for before the wait for the launches before, and the table is read, which only the first launch of a replay writes, before others begin.
 	// Constants that lie in memory are read behind the wait.
 	early := launch.Programmatic && launch.Values
@@ -817,7 +821,7 @@ func (e *vectorEmitter) codes() (m multiplication) {
 				out[i] = e.r("fma.rn.f16x2", "%s, %s, %s", v, e.sixteenth, e.less64)
 				continue
 			}
-			out[i] = e.r("sub.rn."+typ+"x2", "%s, %s", e.r("lop3.b32", "%s, %d, %s, 0xEA", w, 0x000F000F, one), one)
+			out[i] = e.minus(e.r("lop3.b32", "%s, %d, %s, 0xEA", w, 0x000F000F, one), one)
 		}
 		return out
 	}
@@ -862,6 +866,17 @@ func (e *vectorEmitter) codes() (m multiplication) {
 		e.Line("add.s32 \t%s, %s, %d", sumsAt, sumsAt, e.fit.Warps*chunk/8)
 	}
 	return m
+}
+
+// minus subtracts two numbers from two. Of bfloat16 GPUs before compute capability 9.0 have only fma.
+func (e *vectorEmitter) minus(a, b string) string {
+	switch {
+	case e.elem == ir.F16:
+		return e.r("sub.rn.f16x2", "%s, %s", a, b)
+	case e.launch.Programmatic:
+		return e.r("sub.rn.bf16x2", "%s, %s", a, b)
+	}
+	return e.r("fma.rn.bf16x2", "%s, %s, %s", b, e.r("mov.b32", "%d", uint32(0xBF80BF80)), a)
 }
 
 // two are the scales, or biases, of the lane's two groups of a row, as f32.

@@ -42,24 +42,27 @@ func TestVectors(t *testing.T) {
 		dtype   ir.DType
 		group   int
 		norm    bool
+		gpu     ptxmatrix.GPU
 	}
-	for _, x := range sample.Of(t, "products with vectors", []product{
-		{"affine_qmv_fast_add_float16_t_gs_32_b_4", 14336, 1, 40, nvptx.Launch{Values: true, Programmatic: true}, ir.F16, 32, false},
-		{"affine_qmv_add_float16_t_gs_64_b_4", 4352, 2, 101, nvptx.Launch{Values: true}, ir.F16, 64, false},
-		{"affine_qmv_add_bfloat16_t_gs_128_b_4", 2304, 3, 190, nvptx.Launch{Moving: true, Programmatic: true}, ir.BF16, 128, false},
-		{"affine_qmv_add_bfloat16_t_gs_32_b_4", 2048, 1, 201, nvptx.Launch{}, ir.BF16, 32, false},
-		{"affine_qmv_rms_silu_mul_float16_t_gs_32_b_4", 4096, 1, 67, nvptx.Launch{Values: true, Programmatic: true}, ir.F16, 32, true},
-		{"affine_qmv_fast_rms_silu_mul_bfloat16_t_gs_64_b_4", 2560, 2, 170, nvptx.Launch{Values: true, Moving: true}, ir.BF16, 64, true},
-		{"affine_qmv_rms_silu_mul_float16_t_gs_128_b_4", 3328, 2, 61, nvptx.Launch{Values: true}, ir.F16, 128, true},
-		{"affine_qmv_fast_float16_t_gs_32_b_4_batch_0_pr_0_hgs_0_r_4", 4096, 2, 168, nvptx.Launch{Moving: true, Programmatic: true}, ir.F16, 32, false},
-		{"affine_qmv_bfloat16_t_gs_64_b_4_batch_0_pr_0_hgs_0_r_4", 768, 1, 23, nvptx.Launch{Values: true, Programmatic: true}, ir.BF16, 64, false},
-		{"affine_qmv_fast_float16_t_gs_128_b_4_batch_0_pr_1_hgs_0_r_4", 2048, 1, 37, nvptx.Launch{Values: true}, ir.F16, 128, false},
-		{"affine_qmv_fast_rms_float16_t_gs_32_b_4", 4096, 1, 135, nvptx.Launch{Values: true, Programmatic: true}, ir.F16, 32, true},
-		{"affine_qmv_rms_bfloat16_t_gs_64_b_4", 768, 2, 37, nvptx.Launch{Values: true, Moving: true}, ir.BF16, 64, true},
-		{"affine_qmv_fast_silu_mul_float16_t_gs_32_b_4", 5632, 1, 72, nvptx.Launch{Values: true, Programmatic: true}, ir.F16, 32, false},
-	}, 8) {
+	ampere, ada := ptxmatrix.GPU{Major: 8, Memory: 164 << 10}, ptxmatrix.GPU{Major: 8, Minor: 9, Memory: 100 << 10}
+	products := []product{
+		{"affine_qmv_fast_add_float16_t_gs_32_b_4", 14336, 1, 40, nvptx.Launch{Values: true, Programmatic: true}, ir.F16, 32, false, ptxmatrix.Hopper},
+		{"affine_qmv_add_float16_t_gs_64_b_4", 4352, 2, 101, nvptx.Launch{Values: true}, ir.F16, 64, false, ampere},
+		{"affine_qmv_add_bfloat16_t_gs_128_b_4", 2304, 3, 190, nvptx.Launch{Moving: true, Programmatic: true}, ir.BF16, 128, false, ptxmatrix.Hopper},
+		{"affine_qmv_add_bfloat16_t_gs_32_b_4", 2048, 1, 201, nvptx.Launch{}, ir.BF16, 32, false, ada},
+		{"affine_qmv_rms_silu_mul_float16_t_gs_32_b_4", 4096, 1, 67, nvptx.Launch{Values: true, Programmatic: true}, ir.F16, 32, true, ptxmatrix.Hopper},
+		{"affine_qmv_fast_rms_silu_mul_bfloat16_t_gs_64_b_4", 2560, 2, 170, nvptx.Launch{Values: true, Moving: true}, ir.BF16, 64, true, ada},
+		{"affine_qmv_rms_silu_mul_float16_t_gs_128_b_4", 3328, 2, 61, nvptx.Launch{Values: true}, ir.F16, 128, true, ampere},
+		{"affine_qmv_fast_float16_t_gs_32_b_4_batch_0_pr_0_hgs_0_r_4", 4096, 2, 168, nvptx.Launch{Moving: true, Programmatic: true}, ir.F16, 32, false, ptxmatrix.Hopper},
+		{"affine_qmv_bfloat16_t_gs_64_b_4_batch_0_pr_0_hgs_0_r_4", 768, 1, 23, nvptx.Launch{Values: true, Programmatic: true}, ir.BF16, 64, false, ptxmatrix.Hopper},
+		{"affine_qmv_fast_float16_t_gs_128_b_4_batch_0_pr_1_hgs_0_r_4", 2048, 1, 37, nvptx.Launch{Values: true}, ir.F16, 128, false, ada},
+		{"affine_qmv_fast_rms_float16_t_gs_32_b_4", 4096, 1, 135, nvptx.Launch{Values: true, Programmatic: true}, ir.F16, 32, true, ptxmatrix.Hopper},
+		{"affine_qmv_rms_bfloat16_t_gs_64_b_4", 768, 2, 37, nvptx.Launch{Values: true, Moving: true}, ir.BF16, 64, true, ada},
+		{"affine_qmv_fast_silu_mul_float16_t_gs_32_b_4", 5632, 1, 72, nvptx.Launch{Values: true, Programmatic: true}, ir.F16, 32, false, ptxmatrix.Hopper},
+	}
+	for _, x := range sample.Of(t, "products with vectors", products, 8) {
 		t.Run(fmt.Sprint(x.name, " ", x.k), func(t *testing.T) {
-			k, p := described(t, x.name)
+			k, p := describedFor(t, x.gpu, x.name)
 			r := rand.New(rand.NewPCG(2, uint64(x.k)))
 			n := number16{x.dtype}
 			m := &ptxrun.Memory{}
