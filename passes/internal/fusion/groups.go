@@ -37,8 +37,41 @@ func (r *round) vertical() {
 		if r.m.Generate {
 			r.greedy(int32(i))
 		}
-		r.recorded(0)
+		r.recorded(r.siblings(int32(i)))
 	}
+}
+
+// siblings tries command i with all producers of what it reads, if these read one value, and another command that reads that
+// value too: of three products of one input, i may take only two further. It returns how many commands after i that depends
+// on.
+func (r *round) siblings(i int32) (ahead int32) {
+	list, n := [maxMembers]int32{i}, 1
+	for _, l := range r.linksOf(i) {
+		p := l.command
+		if p < 0 || slices.Contains(list[:n], p) {
+			continue
+		}
+		if n == maxMembers-1 || !r.within(p, i) || r.at[i]-r.at[p] > maxSpan ||
+			n > 1 && !(r.m.Combines(true, r.cmds[list[1]].in.Decl, r.cmds[p].in.Decl) && r.shares(int(list[1]), int(p))) {
+			return 0
+		}
+		list[n] = p
+		n++
+	}
+	if n < 3 {
+		return 0
+	}
+	first := slices.Min(list[:n])
+	for j := first + 1; int(j) < len(r.cmds) && j <= i+maxWindow && r.buffer[j] == r.buffer[i]; j++ {
+		c := r.cmds[j]
+		if c.shape == nil || slices.Contains(list[:n], j) || r.at[j]-r.at[first] > maxSpan ||
+			!r.m.Combines(true, r.cmds[list[1]].in.Decl, c.in.Decl) || !r.shares(int(list[1]), int(j)) {
+			continue
+		}
+		list[n] = j
+		r.try(list, n+1)
+	}
+	return maxWindow
 }
 
 // singly tries each dispatch by itself, which another kernel may compute too.
@@ -394,7 +427,10 @@ func (r *round) judge(members []int32, gr *isel.Group, look isel.Prefilter) *ver
 	after := cost.Seconds(0)
 	if e, err := like.Instance.Effects(); err == nil {
 		// The fused dispatch counts the operations of the group, because it computes the same however its terms
-		// are written.
+		// are written. But what nobody reads it may compute beside the rest.
+		if slices.ContainsFunc(like.Results, func(o isel.Operand) bool { return slices.Contains(gr.Spare, o) }) {
+			operations = max(operations, r.model.Instance(like.Instance, e).Operations)
+		}
 		after = r.model.Fused(like.Instance, e, operations, longest).Alone
 	}
 	if v.gain = before - after + r.model.Barrier*cost.Seconds(depth(gr)-1); v.gain <= 0 {
