@@ -36,6 +36,8 @@ type emitter struct {
 	frag                                              [ring][4]string
 	mask, magic                                       string // the bits of codes, and of powers of two in whose fractions they are as many
 	selector, high, always                            string
+
+	projection
 }
 
 // operand is a matrix of weights.
@@ -93,6 +95,8 @@ func (e *emitter) place() {
 		wide = columns / 2
 		e.matrix = [2]operand{of(e.sides[0]), of(e.sides[1])}
 		e.y, e.N = e.args["y"], e.args["N"]
+	case rope:
+		e.project(block)
 	default:
 		m := of(e.sides[0])
 		e.y, e.N = e.args["y"+e.sides[0]], length(e.sides[0])
@@ -106,7 +110,9 @@ func (e *emitter) place() {
 		}
 		e.matrix = [2]operand{m, m}
 	}
-	e.n0 = e.r("mul.lo.s32", "%s, %d", block, wide)
+	if e.form != rope {
+		e.n0 = e.r("mul.lo.s32", "%s, %d", block, wide)
+	}
 	outside = e.Make("p", "or.pred", "%s, %s", outside, e.Make("p", "setp.ge.s32", "%s, %s", e.n0, e.N))
 	e.Line("@%s bra \t$L_end", outside)
 
@@ -135,8 +141,11 @@ func (e *emitter) place() {
 // row is the row of a matrix that stands at a place of the 256 of a block; behind the last one it is the last one, whose
 // results nobody stores.
 func (e *emitter) row(at string) string {
-	if e.form == siluMul {
+	switch e.form {
+	case siluMul:
 		at = e.r("and.b32", "%s, %d", at, columns/2-1)
+	case rope:
+		return e.turnedRow(at)
 	}
 	return e.r("min.s32", "%s, %s", e.r("add.s32", "%s, %s", e.n0, at), e.r("sub.s32", "%s, 1", e.N))
 }

@@ -19,6 +19,7 @@ type product struct {
 	elem  ir.DType // of x, scales, biases and results
 	group int      // of weights that share a scale
 	bits  int      // of a code
+	pairs bool     // the form is rope: a rotation turns neighbours, and not halves of a head
 }
 
 // form is what is done with products.
@@ -53,6 +54,9 @@ type Kernel interface {
 // Of returns the code for a kernel of the builtin library with some function constants; nil if there is none.
 func Of(k *air.Kernel, constants []ir.FunctionConstant) Kernel {
 	if p := productOf(k); p != nil {
+		return p
+	}
+	if p := turnedOf(k, constants); p != nil {
 		return p
 	}
 	if v := vectorOf(k, constants); v != nil {
@@ -143,7 +147,12 @@ func (p *product) Fit(groups [3]uint64, given Given) Fit {
 	if !f.Aligned {
 		f.Chunk = 0
 	}
-	rows, wide := p.size(groups)
+	if p.form == rope {
+		if f.Projections, known = p.projections(given); !known {
+			return Fit{}
+		}
+	}
+	rows, wide := p.size(groups, f)
 	// Cycles of a stage: of tensor cores, or of decoding.
 	best := uint64(0)
 	for _, c := range []struct {
@@ -168,20 +177,23 @@ func (*product) Wide(name string) bool {
 }
 
 // size is how many rows a grid makes results for, and how many blocks lie side by side.
-func (p *product) size(groups [3]uint64) (rows, wide uint64) {
+func (p *product) size(groups [3]uint64, f Fit) (rows, wide uint64) {
+	tall := uint64(64)
 	switch p.form {
+	case rope:
+		tall = f.Projections.tall()
 	case tile: // tiles of 32 columns along x
 		return 32 * groups[1], (groups[0] + 7) / 8
 	case siluMul: // tiles of 32 columns of each matrix
 		return 64 * groups[0], (groups[1] + 3) / 4
 	}
 	// Tiles of 64 columns, of one matrix after another: each has a quarter as many blocks, rounded up.
-	return 64 * groups[0], (groups[1] + 3*uint64(len(p.sides))) / 4
+	return tall * groups[0], (groups[1] + 3*uint64(len(p.sides))) / 4
 }
 
 // Launch implements [Kernel].
 func (p *product) Launch(groups [3]uint64, f Fit) (grid [3]uint64, threadsOf, shared uint32) {
-	rows, wide := p.size(groups)
+	rows, wide := p.size(groups, f)
 	return [3]uint64{(rows + uint64(f.Rows) - 1) / uint64(f.Rows), wide, 1}, threads, uint32(p.memory(f))
 }
 

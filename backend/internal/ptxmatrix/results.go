@@ -20,6 +20,9 @@ func (e *emitter) results() {
 		e.Line("st.shared.b16 \t[%s+%d], %s", at, 2*(row*pitch+below), e.stored(v))
 	}
 	e.Line("bar.sync \t0")
+	if e.form == rope {
+		e.turned(e.m0, e.fit.Rows, 2, pitch)
+	}
 
 	wide := columns
 	if e.form == siluMul {
