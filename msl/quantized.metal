@@ -1093,6 +1093,7 @@ struct Turned {
   bool is_query;
 };
 
+// turned_rows makes a tile of so many rows of them.
 template <int tall, int g, int b, typename T, typename S>
 inline void turned_rows(
     const thread AffineOf<T>& w, const device T* x, const thread Paired& rows, const thread Turned<T, S>& results,

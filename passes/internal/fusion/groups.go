@@ -379,6 +379,10 @@ func (v *verdict) op(ops [maxMembers]string) string {
 	return v.joined
 }
 
+// mostSpare is how many operations a kernel that also makes a result which nobody reads may have, for each of the group's. Terms may be
+// written with some more.
+const mostSpare = 1.25
+
 // judge finds the verdict on a group.
 func (r *round) judge(members []int32, gr *isel.Group, look isel.Prefilter) *verdict {
 	r.judged++
@@ -426,11 +430,14 @@ func (r *round) judge(members []int32, gr *isel.Group, look isel.Prefilter) *ver
 	}
 	after := cost.Seconds(0)
 	if e, err := like.Instance.Effects(); err == nil {
-		// The fused dispatch counts the operations of the group, because it computes the same however its terms
-		// are written. But what nobody reads it may compute beside the rest.
-		if slices.ContainsFunc(like.Results, func(o isel.Operand) bool { return slices.Contains(gr.Spare, o) }) {
-			operations = max(operations, r.model.Instance(like.Instance, e).Operations)
+		// A result that nobody reads should be one that the kernel has at hand. A product that it would make once more for that is waste.
+		spare := slices.ContainsFunc(like.Results, func(o isel.Operand) bool { return slices.Contains(gr.Spare, o) })
+		if spare && r.model.Instance(like.Instance, e).Operations > mostSpare*operations {
+			v.none = true
+			return v
 		}
+		// The fused dispatch counts the operations of the group, because it computes the same however its terms
+		// are written.
 		after = r.model.Fused(like.Instance, e, operations, longest).Alone
 	}
 	if v.gain = before - after + r.model.Barrier*cost.Seconds(depth(gr)-1); v.gain <= 0 {
