@@ -160,6 +160,7 @@ func (p *turnedRows) products(c *Call, i, j, j1 int, tile, x []float32, m, k int
 		return
 	}
 	for b := j; b < j1; b += qmmCols {
+		c.Pause()
 		p.matMul(c, i*p.slots(), b, min(b+qmmCols, j1), tile[b-j:(m-1)*width+min(b+qmmCols, j1)-j], width, x, m, k, scratch)
 	}
 }
