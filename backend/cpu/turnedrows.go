@@ -94,8 +94,11 @@ func (p *turnedRows) run(c *Call, w *Worker, lo, hi int) {
 	for i := range 3 {
 		width = max(width, min(p.block(c, i), p.columns(c, i)))
 	}
-	size, most := p.scratch(k, !few), min(m, qmmRows)
-	scratch := w.Scratch(size + most*width + width + k*most)
+	size, most, wider := p.scratch(k, !few), min(m, qmmRows), 0
+	if p.narrow != nil {
+		wider = k * most
+	}
+	scratch := w.Scratch(size + most*width + width + wider)
 	tile, turnedTo, wide := scratch[size:][:most*width], scratch[size+most*width:][:width], scratch[size+most*width+width:]
 	scratch = scratch[:size]
 	cos, sin := w.angles.of(c.Float(p.x+rowsScale), c.Float(p.x+rowsBase), dims/2, int(c.I32(p.x + rowsOffset)[0]), m)
