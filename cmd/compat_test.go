@@ -79,7 +79,9 @@ func TestCompatibility(t *testing.T) {
 			run("mlxc", "asm", file("recorded.mlxt"), "-o", "again.mlxg")
 			run("mlxc", "diff", recorded, "again.mlxg")
 			run("mlxc", "optimize", recorded, "-o", "now.mlxg", "--profile", file("cpu.profile"))
-			run("mlxc", "verify", file("optimized.mlxg"), "now.mlxg")
+			// What a release has optimized is proved against its recording above, and so is this: where each of the two has fused what the other
+			// has not, neither is a step from the other.
+			run("mlxc", "verify", recorded, "now.mlxg")
 
 			if log := file("log.mlxtrace"); log != "" {
 				run("mlxc", "import", log, "-o", "log.mlxg")

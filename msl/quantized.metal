@@ -3,6 +3,7 @@
 // lie bit after bit in 32-bit words, the first in the lowest bits.
 
 #include "slots.h"
+#include "rope.h"
 
 // Row is the vector of a product, as it lies in memory. Another type with these
 // functions may compute its elements from something else.
@@ -570,33 +571,42 @@ constexpr constant int DEEP = 40; // floats from row to row there: four rows of 
 constexpr constant int BROAD = 72; // and of a tile of results, likewise
 constexpr constant int MEMORY = 2 * SIDE * DEPTH * 3 / 8; // elements of 16 bytes of what a tile needs: both factors in parts
 
-// Ahead is what a thread brings to threadgroup memory for a tile: 4 elements of every
+// Following is which rows of the matrices meet in a tile: row(h, c) is that of column c of half h. Here they follow one
+// another; behind the last one it is the last one, whose results nobody stores.
+struct Following {
+  int first[2];
+  int N;
+  int row(int h, int c) const { return min(first[h] + c, N - 1); }
+};
+
+// Ahead is what a thread brings to threadgroup memory for a tile of `tall` rows: 4 elements of every
 // 16th row of x, so that eight threads read 128 bytes, and 8 codes of a row of each of
 // two matrices. It asks for the next DEPTH columns before those that are there are
-// multiplied. Rows behind the last are read as the last one.
-template <int g, int b, typename T>
+// multiplied. Rows of x behind the last are read as the last one; which rows of w it takes says a type such as Following.
+template <int tall, int g, int b, typename T>
 struct Ahead {
-  const device T* x[4];
+  const device T* x[tall / 16];
   const device uint* codes[2];
   int eighth; // of the codes of a step, which a thread takes
   const device T* scales[2];
   const device T* biases[2];
   bool wide; // x lies at a multiple of four elements, and so does each row, of a multiple of 32 elements
-  float4 elements[4];
+  float4 elements[tall / 16];
   uint words[2][2];
   float scale[2];
   float bias[2];
 
-  void begin(const thread AffineOf<T>* w, const thread int* first, int N, const device T* from, int K, int M, int m0, int thread_id) {
+  template <typename R>
+  void begin(const thread AffineOf<T>* w, const thread R& rows, const device T* from, int K, int M, int m0, int thread_id) {
     wide = aligned(from, 4 * sizeof(T));
     eighth = thread_id % 4 * 8;
 #pragma unroll
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < tall / 16; i++) {
       x[i] = from + size_t(min(m0 + thread_id / 8 + 16 * i, M - 1)) * K + thread_id % 8 * 4;
     }
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-      const size_t row = min(first[h] + thread_id / 4, N - 1);
+      const size_t row = rows.row(h, thread_id / 4);
       codes[h] = w[h].w + row * words_of<b>(K);
       scales[h] = w[h].scales + row * (K / g);
       biases[h] = w[h].biases + row * (K / g);
@@ -606,12 +616,12 @@ struct Ahead {
   void load(int k) {
     if (wide) {
 #pragma unroll
-      for (int i = 0; i < 4; i++) {
+      for (int i = 0; i < tall / 16; i++) {
         elements[i] = float4(wide_load<vec<T, 4>>(x[i] + k));
       }
     } else {
 #pragma unroll
-      for (int i = 0; i < 4; i++) {
+      for (int i = 0; i < tall / 16; i++) {
         elements[i] = float4(x[i][k], x[i][k + 1], x[i][k + 2], x[i][k + 3]);
       }
     }
@@ -629,7 +639,7 @@ struct Ahead {
 
   void store(threadgroup float4* xs, threadgroup float4* ws, int thread_id) const {
 #pragma unroll
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < tall / 16; i++) {
       xs[(thread_id / 8 + i * 16) * (DEEP / 4) + thread_id % 8] = elements[i];
     }
 #pragma unroll
@@ -651,7 +661,7 @@ inline int column_of(uint simdgroup, int j) { return int(simdgroup) % 2 * 16 + j
 // not once by each simdgroup that multiplies it. Of a row, one of four threads has the elements 2q and 2q + 1 of
 // every eight, and of x two rows, 8 apart. In threadgroup memory stands what lanes of a simdgroup take at once: of
 // 16 rows of x and 16 columns a part, of 8 rows of w two.
-template <int g, int b, typename T>
+template <int tall, int g, int b, typename T>
 struct Parted {
   const device T* x[2];
   const device uint* codes[2];
@@ -664,14 +674,18 @@ struct Parted {
   float scale[2];
   float bias[2];
 
-  void begin(const thread AffineOf<T>* w, const thread int* first, int N, const device T* from, int K, int M, int m0, int thread_id) {
+  // has_x is whether the thread brings a part of x: of a tile that is not so tall, not all do.
+  static bool has_x(int thread_id) { return tall == SIDE || thread_id / LANES < tall / 16; }
+
+  template <typename R>
+  void begin(const thread AffineOf<T>* w, const thread R& rows, const device T* from, int K, int M, int m0, int thread_id) {
     const int q = thread_id % 4;
     pair = q;
     wide = aligned(from, 4 * sizeof(T)) && aligned(w[0].w, 16) && aligned(w[1].w, 16);
 #pragma unroll
     for (int h = 0; h < 2; h++) {
       x[h] = from + size_t(min(m0 + thread_id / LANES * 16 + thread_id % LANES / 4 + 8 * h, M - 1)) * K + q * 2;
-      const size_t row = min(first[h] + thread_id / 4, N - 1);
+      const size_t row = rows.row(h, thread_id / 4);
       codes[h] = w[h].w + row * words_of<b>(K) + (b == 8 ? q / 2 : 0);
       scales[h] = w[h].scales + row * (K / g);
       biases[h] = w[h].biases + row * (K / g);
@@ -712,7 +726,7 @@ struct Parted {
     const int lane = thread_id % LANES;
     threadgroup uint4* left = memory + thread_id / LANES * 6 * LANES + lane;
 #pragma unroll
-    for (int s = 0; s < 2; s++) {
+    for (int s = 0; s < 2 && has_x(thread_id); s++) {
       uint3 parts[2][2];
 #pragma unroll
       for (int u = 0; u < 2; u++) {
@@ -727,7 +741,7 @@ struct Parted {
     }
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-      threadgroup uint4* right = memory + (SIDE / 16 * 6 + (h * 4 + thread_id / LANES) * 3) * LANES + lane;
+      threadgroup uint4* right = memory + (tall / 16 * 6 + (h * 4 + thread_id / LANES) * 3) * LANES + lane;
       uint3 parts[4];
 #pragma unroll
       for (int u = 0; u < 4; u++) {
@@ -759,18 +773,18 @@ inline float in_order(const AffineOf<T> w, const device T* x, size_t m, size_t n
 }
 
 // add_parts makes a simdgroup's quarter of a tile: of its rows r and r + 8, acc[4 * i + j] are two columns each.
-template <int g, int b, bool careful, typename T>
+template <int tall, int g, int b, bool careful, typename T, typename R>
 inline void add_parts(
-    const thread AffineOf<T>* w, const thread int* first, int N, const device T* x, int K, int M, int m0,
+    const thread AffineOf<T>* w, const thread R& rows, const device T* x, int K, int M, int m0,
     threadgroup uint4* memory, uint thread_id, uint simdgroup, thread float4* acc) {
   const int lane = int(thread_id) % LANES;
-  const int row = int(simdgroup) / 2 * 32 + lane / 4;
+  const int row = int(simdgroup) / 2 * (tall / 2) + lane / 4;
 #pragma unroll
-  for (int i = 0; i < 8; i++) {
+  for (int i = 0; i < tall / 8; i++) {
     acc[i] = float4(0);
   }
-  Parted<g, b, T> ahead;
-  ahead.begin(w, first, N, x, K, M, m0, int(thread_id));
+  Parted<tall, g, b, T> ahead;
+  ahead.begin(w, rows, x, K, M, m0, int(thread_id));
   ahead.load(0);
   for (int k = 0; k < K; k += DEPTH) {
     threadgroup_barrier(mem_flags::mem_threadgroup);
@@ -780,7 +794,7 @@ inline void add_parts(
     uint2 right[4][6];
 #pragma unroll
     for (int j = 0; j < 4; j++) {
-      const threadgroup uint4* from = memory + (SIDE / 16 * 6 + column_of(simdgroup, j) / 8 * 3) * LANES + lane;
+      const threadgroup uint4* from = memory + (tall / 16 * 6 + column_of(simdgroup, j) / 8 * 3) * LANES + lane;
 #pragma unroll
       for (int p = 0; p < 3; p++) {
         const uint4 two = from[p * LANES];
@@ -789,8 +803,8 @@ inline void add_parts(
       }
     }
 #pragma unroll
-    for (int i = 0; i < 2; i++) {
-      const threadgroup uint4* from = memory + (int(simdgroup) / 2 * 2 + i) * 6 * LANES + lane;
+    for (int i = 0; i < tall / 32; i++) {
+      const threadgroup uint4* from = memory + (int(simdgroup) / 2 * (tall / 32) + i) * 6 * LANES + lane;
 #pragma unroll
       for (int s = 0; s < 2; s++) {
         const uint4 left[3] = {from[3 * s * LANES], from[(3 * s + 1) * LANES], from[(3 * s + 2) * LANES]};
@@ -809,7 +823,7 @@ inline void add_parts(
               const int e = int(ctz(rest));
               rest &= rest - 1;
               const size_t m = min(m0 + row + 16 * i + e / 2 * 8, M - 1);
-              const size_t n = min(first[j / 2] + column_of(simdgroup, j) % (SIDE / 2) + lane % 4 * 2 + e % 2, N - 1);
+              const size_t n = rows.row(j / 2, column_of(simdgroup, j) % (SIDE / 2) + lane % 4 * 2 + e % 2);
               const float before = e == 0 ? c.x : e == 1 ? c.y : e == 2 ? c.z : c.w;
               const float after = in_order<g, b>(w[j / 2], x, m, n, K, k + 16 * s, before);
               c.x = e == 0 ? after : c.x;
@@ -830,17 +844,17 @@ inline void add_parts(
   }
 }
 
-template <int g, int b, typename T>
+template <int tall, int g, int b, typename T, typename R>
 inline void multiply_in_parts(
-    const thread AffineOf<T>* w, const thread int* first, int N, const device T* x, int K, int M, int m0,
+    const thread AffineOf<T>* w, const thread R& rows, const device T* x, int K, int M, int m0,
     threadgroup uint4* memory, uint thread_id, uint simdgroup) {
   const int lane = int(thread_id) % LANES;
-  float4 acc[8];
-  add_parts<g, b, false>(w, first, N, x, K, M, m0, memory, thread_id, simdgroup, acc);
+  float4 acc[tall / 8];
+  add_parts<tall, g, b, false>(w, rows, x, K, M, m0, memory, thread_id, simdgroup, acc);
   // An element to which something was added that is no finite number is none for good: it is enough to ask now.
   bool finite = true;
 #pragma unroll
-  for (int i = 0; i < 8; i++) {
+  for (int i = 0; i < tall / 8; i++) {
 #pragma unroll
     for (int e = 0; e < 4; e++) {
       finite = finite && is_finite(acc[i][e]);
@@ -854,15 +868,15 @@ inline void multiply_in_parts(
   threadgroup_barrier(mem_flags::mem_threadgroup);
   const bool any_other = simd_any(((const threadgroup uint*)memory)[lane % 4] != 0);
   if (any_other) {
-    add_parts<g, b, true>(w, first, N, x, K, M, m0, memory, thread_id, simdgroup, acc);
+    add_parts<tall, g, b, true>(w, rows, x, K, M, m0, memory, thread_id, simdgroup, acc);
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);
   threadgroup float2* tile = (threadgroup float2*)memory;
 #pragma unroll
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; i < tall / 32; i++) {
 #pragma unroll
     for (int j = 0; j < 4; j++) {
-      const int at = (int(simdgroup) / 2 * 32 + 16 * i + lane / 4) * BROAD + column_of(simdgroup, j) + lane % 4 * 2;
+      const int at = (int(simdgroup) / 2 * (tall / 2) + 16 * i + lane / 4) * BROAD + column_of(simdgroup, j) + lane % 4 * 2;
       tile[at / 2] = acc[4 * i + j].xy;
       tile[at / 2 + 4 * BROAD] = acc[4 * i + j].zw;
     }
@@ -870,48 +884,49 @@ inline void multiply_in_parts(
   threadgroup_barrier(mem_flags::mem_threadgroup);
 }
 
-// multiply_square makes a tile of SIDE × SIDE and leaves it in threadgroup memory, in
-// rows of BROAD floats: SIDE rows of x from m0 on, by SIDE/2 rows of w[0] from first[0] on and
-// as many of w[1] from first[1] on. Each weight is decoded once for SIDE rows of x. The four simdgroups
-// make a quarter each, 4 × 4 blocks of 8 × 8, so that each block that is
-// taken from threadgroup memory stands in four products.
-template <int g, int b, typename T>
+// multiply_square makes a tile of `tall` × SIDE, SIDE × SIDE or half as tall, and leaves it in threadgroup memory, in
+// rows of BROAD floats: so many rows of x from m0 on, by SIDE/2 rows of w[0] and as many of w[1], which R says. Each weight
+// is decoded once for them. The four simdgroups make a quarter each, 4 × 4 blocks of 8 × 8, so that each block that is
+// taken from threadgroup memory stands in four products, or 2 × 4.
+template <int tall, int g, int b, typename T, typename R>
 inline void multiply_square(
-    const thread AffineOf<T>* w, const thread int* first, int N, const device T* x, int K, int M, int m0,
+    const thread AffineOf<T>* w, const thread R& rows, const device T* x, int K, int M, int m0,
     threadgroup float4* memory, uint thread_id, uint simdgroup) {
   if (parts_known()) {
-    multiply_in_parts<g, b>(w, first, N, x, K, M, m0, (threadgroup uint4*)memory, thread_id, simdgroup);
+    multiply_in_parts<tall, g, b>(w, rows, x, K, M, m0, (threadgroup uint4*)memory, thread_id, simdgroup);
     return;
   }
   const threadgroup float* xs = (const threadgroup float*)memory;
-  const threadgroup float* ws = xs + SIDE * DEEP;
-  const int row = int(simdgroup) / 2 * 32;
-  simdgroup_float8x8 acc[16];
+  const threadgroup float* ws = xs + tall * DEEP;
+  const int row = int(simdgroup) / 2 * (tall / 2);
+  simdgroup_float8x8 acc[tall / 4];
 #pragma unroll
-  for (int i = 0; i < 16; i++) {
+  for (int i = 0; i < tall / 4; i++) {
     acc[i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
   }
-  Ahead<g, b, T> ahead;
-  ahead.begin(w, first, N, x, K, M, m0, int(thread_id));
+  Ahead<tall, g, b, T> ahead;
+  ahead.begin(w, rows, x, K, M, m0, int(thread_id));
   ahead.load(0);
   for (int k = 0; k < K; k += DEPTH) {
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    ahead.store(memory, memory + SIDE * DEEP / 4, int(thread_id));
+    ahead.store(memory, memory + tall * DEEP / 4, int(thread_id));
     threadgroup_barrier(mem_flags::mem_threadgroup);
     ahead.load(min(k + DEPTH, K - DEPTH)); // in the last round once more what is there
 #pragma unroll
     for (int kk = 0; kk < DEPTH; kk += 8) {
-      simdgroup_float8x8 xm[4];
+      simdgroup_float8x8 xm[tall / 16];
       simdgroup_float8x8 wm[4];
 #pragma unroll
       for (int i = 0; i < 4; i++) {
-        simdgroup_load(xm[i], xs + (row + 8 * i) * DEEP + kk, DEEP);
+        if (i < tall / 16) {
+          simdgroup_load(xm[i], xs + (row + 8 * i) * DEEP + kk, DEEP);
+        }
         simdgroup_load(wm[i], ws + column_of(simdgroup, i) * DEEP + kk, DEEP, ulong2(0, 0), true);
       }
 #pragma unroll
       for (int j = 0; j < 4; j++) {
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
+        for (int i = 0; i < tall / 16; i++) {
           simdgroup_multiply_accumulate(acc[4 * i + j], xm[i], wm[j], acc[4 * i + j]);
         }
       }
@@ -920,7 +935,7 @@ inline void multiply_square(
   threadgroup_barrier(mem_flags::mem_threadgroup);
   threadgroup float* tile = (threadgroup float*)memory;
 #pragma unroll
-  for (int i = 0; i < 4; i++) {
+  for (int i = 0; i < tall / 16; i++) {
 #pragma unroll
     for (int j = 0; j < 4; j++) {
       simdgroup_store(acc[4 * i + j], tile + (row + 8 * i) * BROAD + column_of(simdgroup, j), BROAD);
@@ -944,8 +959,8 @@ struct Square {
       uint simdgroup) {
     constexpr int width = columns(E::matrices);
     const AffineOf<T> w[2] = {m[0], m[E::matrices - 1]};
-    const int first[2] = {n0, E::matrices == 1 ? n0 + SIDE / 2 : n0};
-    multiply_square<W::group, W::bits>(w, first, N, x, K, M, m0, memory, thread_id, simdgroup);
+    const Following rows = {{n0, E::matrices == 1 ? n0 + SIDE / 2 : n0}, N};
+    multiply_square<SIDE, W::group, W::bits>(w, rows, x, K, M, m0, memory, thread_id, simdgroup);
     const int col = int(thread_id) % width;
     if (n0 + col >= N) {
       return;
@@ -1005,6 +1020,204 @@ MATRIX_ADD(qmm_t_add, Square, AFFINE)
 // @require aligned == 0 || N % 32 == 0
 // @use     silu_mul(m,n; {T})
 MATRIX_SILU_MUL(qmm_t_silu_mul, Square, AFFINE)
+
+constant bool traditional [[function_constant(2)]];
+
+// Paired is which rows meet in a tile of queries or keys: column c of both halves is pair first + c of those of all heads,
+// which a rotation turns together. Of values they follow one another.
+struct Paired {
+  bool turned;
+  int first;
+  int pairs; // of a head
+  int N;
+  int row(int h, int c) const {
+    const int at = first + c;
+    const int one = traditional ? 2 * at + h : at + (at / pairs + h) * pairs;
+    return min(turned ? one : at + h * (SIDE / 2), N - 1);
+  }
+};
+
+// Turn is by how much rows are turned.
+struct Turn {
+  int offset; // position of the first row
+  float scale;
+  float base;
+};
+
+// put_turned stores a tile of queries or keys, each of whose threads has one pair of all rows.
+template <int tall, typename T, typename S>
+inline void put_turned(
+    const threadgroup float* tile, device S* y, constant long* strides, const thread Paired& rows, int M, int m0,
+    const thread Turn& turn, uint thread_id) {
+  const int c = int(thread_id) % (SIDE / 2);
+  const int at = rows.first + c;
+  if (2 * at >= rows.N) {
+    return;
+  }
+  const int pair = at % rows.pairs;
+  const int apart = traditional ? 1 : rows.pairs;
+  y += long(at / rows.pairs) * strides[0] + (traditional ? 2 * pair : pair);
+  const float power = precise::exp2(-(float(pair) / float(rows.pairs)) * turn.base);
+  for (int row = int(thread_id) / (SIDE / 2); row < min(tall, M - m0); row += 4 * LANES / (SIDE / 2)) {
+    const float theta = turn.scale * float(m0 + row + turn.offset) * power;
+    const float cosine = precise::cos(theta);
+    const float sine = precise::sin(theta);
+    const float one = float(T(tile[row * BROAD + c]));
+    const float two = float(T(tile[row * BROAD + SIDE / 2 + c]));
+    device S* to = y + long(m0 + row) * strides[1];
+    to[0] = stored(S(one * cosine - two * sine));
+    to[apart] = stored(S(one * sine + two * cosine));
+  }
+}
+
+// put_values stores a tile of values.
+template <int tall, typename T, typename S>
+inline void put_values(const threadgroup float* tile, device S* y, int N, int M, int m0, int n0, uint thread_id) {
+  const int n = n0 + int(thread_id) % SIDE;
+  if (n >= N) {
+    return;
+  }
+  for (int row = int(thread_id) / SIDE; row < min(tall, M - m0); row += 4 * LANES / SIDE) {
+    y[size_t(m0 + row) * N + n] = stored(S(T(tile[row * BROAD + n - n0])));
+  }
+}
+
+// Turned is where queries, keys and values go; a tile has one of these.
+template <typename T, typename S>
+struct Turned {
+  device T* q;
+  device S* k;
+  device S* v;
+  constant long* q_strides;
+  constant long* k_strides;
+  bool is_query;
+};
+
+// turned_rows makes a tile of so many rows of them.
+template <int tall, int g, int b, typename T, typename S>
+inline void turned_rows(
+    const thread AffineOf<T>& w, const device T* x, const thread Paired& rows, const thread Turned<T, S>& results,
+    const thread Turn& turn, int K, int M, int m0, threadgroup float4* memory, uint thread_id, uint simdgroup) {
+  const AffineOf<T> both[2] = {w, w};
+  multiply_square<tall, g, b>(both, rows, x, K, M, m0, memory, thread_id, simdgroup);
+  const threadgroup float* tile = (const threadgroup float*)memory;
+  if (!rows.turned) {
+    put_values<tall, T>(tile, results.v, rows.N, M, m0, rows.first, thread_id);
+  } else if (results.is_query) {
+    put_turned<tall, T>(tile, results.q, results.q_strides, rows, M, m0, turn, thread_id);
+  } else {
+    put_turned<tall, T>(tile, results.k, results.k_strides, rows, M, m0, turn, thread_id);
+  }
+}
+
+// Queries, keys and values of many rows: queries and keys are turned (rope.metal) by the position of their row, and go where
+// attention wants them, as values do. A tile has SIDE/2 pairs of queries or keys, or SIDE columns of values; tiles of
+// queries, keys and values follow one another along y. Small matrices have few of them, so that those are half as tall.
+//
+// Keys and values may go to a cache whose type has fewer bits.
+//
+// @text    q_type(S) = {T}
+// @text    k_type(S) = {S}
+// @lines   rows_apart(s)
+// @require M == 1 || {s}_strides[1] >= dims
+// @require {s}_heads == 1 || {s}_strides[0] >= dims
+// @require {s}_heads == 1 || M == 1 || {s}_strides[0] >= M*{s}_strides[1] || {s}_strides[1] >= {s}_heads*{s}_strides[0]
+// @end
+// @lines   rows_turned(S)
+// @constant 2 traditional bool
+// @use     matrix(_q; {b}; q_heads*dims; K)
+// @use     matrix(_k; {b}; k_heads*dims; K)
+// @use     matrix(_v; {b}; n_v; K)
+// @arg     x          device {T}[M, K] read
+// @arg     q          device {T}[q_heads, M, dims : q_strides[0], q_strides[1], 1] write
+// @arg     k          device {S}[k_heads, M, dims : k_strides[0], k_strides[1], 1] write
+// @arg     v          device {S}[M, n_v] write
+// @arg     offset     device i32[1] read
+// @arg     K          constant i32
+// @arg     q_heads    constant i32
+// @arg     k_heads    constant i32
+// @arg     dims       constant i32
+// @arg     n_v        constant i32
+// @arg     M          constant i32
+// @arg     q_strides  constant i64[2]
+// @arg     k_strides  constant i64[2]
+// @arg     scale      constant f32
+// @arg     base       constant f32
+// @let     pairs = dims/2
+// @let     tall = 32 + 32*min(1, q_heads*dims/4096)
+// @groups  ceil(M/tall), ceil(q_heads*pairs/32) + ceil(k_heads*pairs/32) + ceil(n_v/64), 1
+// @group   32, 2, 2
+// @require K >= g && K % g == 0 && M >= 1 && q_heads >= 1 && k_heads >= 1 && n_v >= 1
+// @if      order == pairs
+// @require traditional == 1 && dims >= 2 && dims % 2 == 0
+// @else
+// @require traditional == 0 && dims >= 2 && dims % 2 == 0
+// @end
+// @where   theta[t,i] = (scale * f32(t + offset[0])) * exp2(-(f32(i) / f32(pairs)) * base)
+// @each    s = q k
+// @use     rows_apart({s})
+// @where   dot_{s}[m,n] = round({T}, {tiled(_{s})})
+// @if      order == pairs
+// @where   first_{s}[h,t,i] = {first(dot_{s}; t,h*dims + 2*i; t,h*dims + 2*i + 1; t,i)}
+// @where   second_{s}[h,t,i] = {second(dot_{s}; t,h*dims + 2*i; t,h*dims + 2*i + 1; t,i)}
+// @term    {s}[h,t,j] = round({{s}_type({S})}, select(j % 2 == 0, first_{s}[h,t,j/2], second_{s}[h,t,j/2]))
+// @else
+// @where   first_{s}[h,t,i] = {first(dot_{s}; t,h*dims + i; t,h*dims + i + pairs; t,i)}
+// @where   second_{s}[h,t,i] = {second(dot_{s}; t,h*dims + i; t,h*dims + i + pairs; t,i)}
+// @term    {s}[h,t,j] = round({{s}_type({S})}, select(j < pairs, first_{s}[h,t,j % pairs], second_{s}[h,t,j % pairs]))
+// @end
+// @end
+// @where   dot_v[m,n] = {tiled(_v)}
+// @term    v[m,n] = round({S}, dot_v[m,n])
+// @end
+//
+// @kernel  affine_qmm_t_x3_rope_{T:{types()}}_gs_{g:{groups()}}_b_{b:4|8}{order:=pairs|=halves}
+// @use     rows_turned({T})
+//
+// @kernel  affine_qmm_t_x3_rope_{T:float=f32}_{S:float16_t=f16}_gs_{g:{groups()}}_b_{b:4|8}{order:=pairs|=halves}
+// @use     rows_turned({S})
+template <typename T, typename S, int g, int b>
+[[kernel]] void qmm_t_x3_rope(
+    AFFINE(w, _q), AFFINE(w, _k), AFFINE(w, _v), const device T* x, device T* q, device S* k, device S* v, const device int* offset,
+    constant int& K, constant int& q_heads, constant int& k_heads, constant int& dims, constant int& n_v, constant int& M,
+    constant long* q_strides, constant long* k_strides, constant float& scale, constant float& base, TILE_PLACE) {
+  threadgroup float4 memory[MEMORY];
+  const int pairs = dims / 2;
+  const int tiles_q = (q_heads * pairs + SIDE / 2 - 1) / (SIDE / 2);
+  const int tiles_k = (k_heads * pairs + SIDE / 2 - 1) / (SIDE / 2);
+  const int number = int(group.y);
+  const bool is_query = number < tiles_q;
+  const bool is_value = number >= tiles_q + tiles_k;
+  AffineOf<T> w = {w_q, scales_q, biases_q};
+  Paired rows = {true, number * (SIDE / 2), pairs, q_heads * dims};
+  if (is_value) {
+    w = {w_v, scales_v, biases_v};
+    rows = {false, (number - tiles_q - tiles_k) * SIDE, pairs, n_v};
+  } else if (!is_query) {
+    w = {w_k, scales_k, biases_k};
+    rows = {true, (number - tiles_q) * (SIDE / 2), pairs, k_heads * dims};
+  }
+  const Turn turn = {offset[0], scale, base};
+  const Turned<T, S> results = {q, k, v, q_strides, k_strides, is_query};
+  if (q_heads * dims >= 4096) {
+    turned_rows<SIDE, g, b>(w, x, rows, results, turn, K, M, int(group.x) * SIDE, memory, thread_id, simdgroup);
+  } else {
+    turned_rows<SIDE / 2, g, b>(w, x, rows, results, turn, K, M, int(group.x) * (SIDE / 2), memory, thread_id, simdgroup);
+  }
+}
+
+#define INSTANTIATE_QMM_T_TURNED(name, T, S, g, b)                            \
+  template [[host_name("affine_qmm_t_x3_rope_" #name "_gs_" #g "_b_" #b)]]    \
+  [[kernel]] decltype(qmm_t_x3_rope<T, S, g, b>) qmm_t_x3_rope<T, S, g, b>;
+#define INSTANTIATE_QMM_T_TURNED_ALL(name, T, S)                                              \
+  INSTANTIATE_QMM_T_TURNED(name, T, S, 32, 4) INSTANTIATE_QMM_T_TURNED(name, T, S, 64, 4)     \
+  INSTANTIATE_QMM_T_TURNED(name, T, S, 128, 4) INSTANTIATE_QMM_T_TURNED(name, T, S, 32, 8)    \
+  INSTANTIATE_QMM_T_TURNED(name, T, S, 64, 8) INSTANTIATE_QMM_T_TURNED(name, T, S, 128, 8)
+
+INSTANTIATE_QMM_T_TURNED_ALL(float, float, float)
+INSTANTIATE_QMM_T_TURNED_ALL(float16_t, half, half)
+INSTANTIATE_QMM_T_TURNED_ALL(bfloat16_t, bfloat, bfloat)
+INSTANTIATE_QMM_T_TURNED_ALL(float_float16_t, float, half)
 
 #define INSTANTIATE_QMM_T(name, T, g, b, aligned)                                                \
   template [[host_name("affine_qmm_t_" #name "_gs_" #g "_b_" #b "_alN_" #aligned "_batch_0")]]   \
@@ -1461,6 +1674,47 @@ EACH_TYPE(INSTANTIATE_GATHER_QMV)
 // @witness gather_qmv_*_gs_128_* ; K=192 N=60 E=8 x_strides=192,0 ; groups 8 2 3 / 32 2 1 ; refused
 // @witness gather_qmv_*_gs_32_* ; K=32 N=1 E=8 x_strides=32,0 ; groups 1 1 1 / 32 2 1 ; ok
 // @witness gather_qmv_*_gs_64_* ; K=64 N=1 E=8 x_strides=64,0 ; groups 1 1 1 / 32 2 1 ; ok
+//
+// Queries, keys and values of many rows: matrices of 4,096 rows and more have tiles of 64 rows, others of 32.
+//
+// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=640 q_heads=9 k_heads=3 dims=64 n_v=192 M=66 q_strides=64,576 k_strides=64,192 ; groups 3 15 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=640 q_heads=9 k_heads=3 dims=64 n_v=192 M=66 q_strides=64,576 k_strides=64,192 ; groups 2 15 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=640 q_heads=9 k_heads=3 dims=64 n_v=192 M=66 q_strides=64,576 k_strides=64,192 ; groups 3 16 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=32 k_heads=8 dims=128 n_v=1024 M=65 q_strides=128,4096 k_strides=128,1024 ; groups 2 96 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=32 k_heads=8 dims=128 n_v=1024 M=65 q_strides=128,4096 k_strides=128,1024 ; groups 3 96 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=64 k_heads=1 dims=128 n_v=64 M=65 q_strides=128,8192 k_strides=128,128 ; groups 2 131 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=31 k_heads=8 dims=132 n_v=1024 M=70 q_strides=132,4096 k_strides=132,1056 ; groups 3 97 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=640 q_heads=3 k_heads=2 dims=6 n_v=65 M=1 q_strides=6,0 k_strides=6,0 ; groups 1 4 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=640 q_heads=3 k_heads=2 dims=6 n_v=9 M=33 q_strides=198,6 k_strides=198,6 ; groups 2 3 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=640 q_heads=3 k_heads=2 dims=6 n_v=9 M=33 q_strides=197,6 k_strides=198,6 ; groups 2 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=640 q_heads=3 k_heads=2 dims=6 n_v=9 M=33 q_strides=198,6 k_strides=197,6 ; groups 2 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_32_* ; traditional@2={1|0} K=32 q_heads=1 k_heads=1 dims=2 n_v=1 M=1 q_strides=0,0 k_strides=0,0 ; groups 1 3 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x3_rope_*_gs_64_* ; traditional@2={1|0} K=64 q_heads=1 k_heads=1 dims=2 n_v=1 M=1 q_strides=0,0 k_strides=0,0 ; groups 1 3 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x3_rope_*_gs_128_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=2 n_v=1 M=1 q_strides=0,0 k_strides=0,0 ; groups 1 3 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x3_rope_*_gs_64_* ; traditional@2={1|0} K=96 q_heads=1 k_heads=1 dims=2 n_v=1 M=1 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_128_* ; traditional@2={1|0} K=192 q_heads=1 k_heads=1 dims=2 n_v=1 M=1 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=0 q_heads=1 k_heads=1 dims=2 n_v=1 M=1 q_strides=8,8 k_strides=8,8 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=0 k_heads=1 dims=2 n_v=1 M=1 q_strides=8,8 k_strides=8,8 ; groups 1 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=0 dims=2 n_v=1 M=1 q_strides=8,8 k_strides=8,8 ; groups 1 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=0 n_v=1 M=1 q_strides=8,8 k_strides=8,8 ; groups 1 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=3 n_v=1 M=1 q_strides=8,8 k_strides=8,8 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=2 n_v=0 M=1 q_strides=8,8 k_strides=8,8 ; groups 1 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=2 n_v=1 M=0 q_strides=8,8 k_strides=8,8 ; groups 0 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=2 k_heads=1 dims=6 n_v=1 M=1 q_strides=5,0 k_strides=0,0 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=2 dims=6 n_v=1 M=1 q_strides=0,0 k_strides=5,0 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=6 n_v=1 M=2 q_strides=0,5 k_strides=0,6 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=6 n_v=1 M=2 q_strides=0,6 k_strides=0,5 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=6 n_v=1 M=2 q_strides=0,6 k_strides=0,6 ; groups 1 3 1 / 32 2 2 ; ok
+//
+// No result may lie on an operand of the same shape.
+//
+// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=2 n_v=128 M=2 q_strides=8,2 k_strides=8,2 inplace=v,x ; groups 1 4 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_32_* ; traditional@2={1|0} K=32 q_heads=1 k_heads=1 dims=2 n_v=1 M=2 q_strides=8,2 k_strides=8,2 inplace=v,{scales|biases}_{q|k} ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_32_* ; traditional@2={1|0} K=32 q_heads=1 k_heads=1 dims=2 n_v=7 M=1 q_strides=8,2 k_strides=8,2 inplace=v,{scales|biases}_v ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_64_* ; traditional@2={1|0} K=64 q_heads=1 k_heads=1 dims=2 n_v=1 M=2 q_strides=8,2 k_strides=8,2 inplace=v,{scales|biases}_{q|k} ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_64_* ; traditional@2={1|0} K=64 q_heads=1 k_heads=1 dims=2 n_v=7 M=1 q_strides=8,2 k_strides=8,2 inplace=v,{scales|biases}_v ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_128_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=2 n_v=1 M=2 q_strides=8,2 k_strides=8,2 inplace=v,{scales|biases}_{q|k} ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_128_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=2 n_v=7 M=1 q_strides=8,2 k_strides=8,2 inplace=v,{scales|biases}_v ; groups 1 3 1 / 32 2 2 ; refused
 //
 // Corruptions of these declarations that are no lies.
 //

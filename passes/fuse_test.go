@@ -198,8 +198,7 @@ func TestFuseOfALayer(t *testing.T) {
 		},
 		"llama_layer_prefill": {
 			"rms_norm+elementwise_mul [#0 #1]",
-			"quantized_matmul+kv_write [#2 #3 #4 #8]",
-			"rope+kv_write [#5 #6 #7]",
+			"quantized_matmul+kv_write+rope [#2 #3 #4 #5 #6 #7 #8]",
 			"sdpa [#9]",
 			"quantized_matmul [#10]", // with so few rows, a tile of 64 by 64 costs more than the residual by itself
 			"elementwise_add+rms_norm+elementwise_mul [#11 #12 #13]",

@@ -143,11 +143,21 @@ func (t *table) times(a, b int64) int64 {
 }
 
 // bounds returns the min and the max of a linear node. Params are bounded together, so that the
-// constraints between them count.
+// constraints between them count, and what is divided with what remains of it.
 func (t *table) bounds(n node) (lo, hi int64) {
 	var params []ir.Term
 	lo, hi = n.num, n.num
-	for _, x := range n.lin {
+	rest := n.lin
+	for i := 0; i < len(rest); i++ {
+		of, from, to, ok := t.remainder(rest, i)
+		if !ok {
+			continue
+		}
+		quotient := rest[i].atom
+		rest = slices.DeleteFunc(slices.Clone(rest), func(x linTerm) bool { return x.atom == quotient || x.atom == of })
+		lo, hi, i = lo+from, hi+to, -1
+	}
+	for _, x := range rest {
 		a := &t.nodes[x.atom]
 		if a.form == parameter {
 			params = append(params, ir.Term{Param: ir.ParamID(a.num), Coeff: x.coeff})
@@ -172,6 +182,28 @@ func (t *table) bounds(n node) (lo, hi int64) {
 		}
 	}
 	return lo, hi
+}
+
+// remainder returns the bounds of two terms of a sum together, of which term i is −u·d·⌊(x + r)/d⌋, and the other one, of the atom `of`, is
+// u·x: what remains of x + r is within [0, d). ok is false if there are no two such terms.
+func (t *table) remainder(lin []linTerm, i int) (of termID, lo, hi int64, ok bool) {
+	q := &t.nodes[lin[i].atom]
+	if q.form != floorDiv {
+		return 0, 0, 0, false
+	}
+	inner := &t.nodes[q.args[0]]
+	if len(inner.lin) != 1 || inner.lin[0].coeff != 1 || t.nodes[inner.lin[0].atom].form == parameter {
+		return 0, 0, 0, false
+	}
+	of = inner.lin[0].atom
+	for _, x := range lin {
+		if x.atom == of && lin[i].coeff%q.num == 0 && lin[i].coeff/q.num == -x.coeff {
+			lo, hi = mul(x.coeff, -inner.num), mul(x.coeff, q.num-1-inner.num)
+			lo, hi = min(lo, hi), max(lo, hi)
+			return of, lo, hi, lo > -wide && hi < wide
+		}
+	}
+	return 0, 0, 0, false
 }
 
 // mul multiplies, and saturates at ±wide.
@@ -262,6 +294,16 @@ func (t *table) div(a termID, n int64) termID {
 	inner := t.linear(r, rest)
 	if y := &t.nodes[inner]; y.lo >= 0 && y.hi < n {
 		return t.linear(q, whole)
+	}
+	// Where factors keep their signs, the bounds may be tighter: x − k·⌊x/k⌋ is below k, and x + (n − k)·⌊x/k⌋ is not.
+	if slices.ContainsFunc(x.lin, func(l linTerm) bool { return l.coeff < 0 && l.coeff%n != 0 }) {
+		var multiples, signed []linTerm
+		for _, l := range x.lin {
+			multiples, signed = append(multiples, linTerm{l.atom, l.coeff / n}), append(signed, linTerm{l.atom, l.coeff % n})
+		}
+		if y := &t.nodes[t.linear(r, signed)]; y.lo >= 0 && y.hi < n {
+			return t.linear(q, multiples)
+		}
 	}
 	// ⌊(g·y + r) / (g·m)⌋ = ⌊(y + ⌊r/g⌋) / m⌋.
 	g := n

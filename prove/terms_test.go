@@ -124,3 +124,18 @@ func TestChecksNormalForm(t *testing.T) {
 		require.Equal(rt, truthOf(!want), v.of(tb.not(c)), "%s", tb.format(c))
 	})
 }
+
+// TestHalvesOfAHeadDivide: the row of a matrix of 32·i columns, in which an element of the second half of a head of eight
+// elements lies, is known, though ⌊j/4⌋ has a negative factor in it; so are the bounds of what remains of a sum.
+func TestHalvesOfAHeadDivide(t *testing.T) {
+	tb := newTable(&ir.Graph{})
+	i, h, j := tb.index(0, tb.integer(6)), tb.index(1, tb.integer(4)), tb.index(2, tb.integer(8))
+	place := tb.add(tb.add(tb.integer(4), 8, h), 1, tb.mod(j, 4))
+	at := tb.add(place, 32, i)
+	require.Equal(t, i, tb.div(at, 32))
+	require.NotEqual(t, i, tb.div(tb.add(at, 1, tb.integer(1)), 32), "the last of all elements is in the next row")
+	bounds := func(a termID) []int64 { return []int64{tb.nodes[a].lo, tb.nodes[a].hi} }
+	require.Equal(t, []int64{4, 31}, bounds(place))
+	require.Equal(t, []int64{-2, 1}, bounds(tb.add(j, -4, tb.div(tb.add(j, 1, tb.integer(2)), 4))))
+	require.Equal(t, []int64{-9, 0}, bounds(tb.scale(tb.mod(j, 4), -3)))
+}

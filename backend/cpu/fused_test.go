@@ -51,10 +51,16 @@ func fusedOf(kernel string) *linear {
 // int64 or float32 is a constant. The units are run in several pieces.
 func runKernel(t *testing.T, name string, groups, threads [3]int, args ...any) {
 	t.Helper()
+	runPaired(t, 1, name, groups, threads, args...)
+}
+
+// runPaired is runKernel with a value of rope's function constant traditional.
+func runPaired(t *testing.T, traditional uint64, name string, groups, threads [3]int, args ...any) {
+	t.Helper()
 	k := Lookup(name)
 	require.NotNil(t, k, name)
 	c := &Call{Groups: groups, Threads: threads, Group: [3]int{1, 1, 1}, Constants: []ir.FunctionConstant{
-		{Index: ropeForward, Type: ir.Bool, Bits: 1}, {Index: ropeTraditional, Type: ir.Bool, Bits: 1},
+		{Index: ropeForward, Type: ir.Bool, Bits: 1}, {Index: ropeTraditional, Type: ir.Bool, Bits: traditional},
 	}}
 	for i, a := range args {
 		var data []byte
@@ -445,6 +451,89 @@ func TestTurnedProductsHaveTheBitsOfTheirParts(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestTurnedRowsHaveTheBitsOfTheirParts: the fused kernel for queries, keys and values of many rows has the bits of the products, by a
+// kernel of their own, and two ropes, in both pairings, with heads that no block of columns begins with, and with rows that a product takes one
+// by one or in several blocks; where keys and values go to a cache of f16, of their roundings.
+func TestTurnedRowsHaveTheBitsOfTheirParts(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 7))
+	one, base, scale := [3]int{1, 1, 1}, float32(13.3), float32(0.5)
+	types := []*narrow{nil}
+	for _, n := range narrows {
+		types = append(types, &n)
+	}
+	for i, rows := range []int{1, 3, 4, 66, 513} {
+		for j, narrow := range types {
+			a := affine{[]int{4, 8}[(i+j)%2], []int{32, 64, 128}[(i+j)%3]}
+			dims, traditional := []int{2, 6, 20, 64}[(i+2*j)%4], uint64(i+j)%2
+			k, heads, values := 128*(1+r.IntN(3)), [2]int{1 + r.IntN(9), 1 + r.IntN(4)}, 1+r.IntN(100)
+			what := fmt.Sprintf("%d rows of %d, heads %v of %d, %v, %v, traditional %d", rows, k, heads, dims, a, narrow, traditional)
+			word, typ := "float", "float32"
+			if narrow != nil {
+				word, typ = narrow.String()+"_t", narrow.String()
+			}
+			room := func(n int) any {
+				if narrow != nil {
+					return make([]uint16, n)
+				}
+				return make([]float32, n)
+			}
+			random := func(n int) any {
+				if narrow != nil {
+					return narrow.stored(floats(r, n))
+				}
+				return floats(r, n)
+			}
+			params := fmt.Sprintf("%s_gs_%d_b_%d", word, a.group, a.bits)
+			x := random(rows * k)
+			var args, dots, sizes []any
+			for i := range 3 {
+				n := values
+				if i < 2 {
+					n = heads[i] * dims
+				}
+				w := randomMatrix(r, a, n, k)
+				if narrow != nil {
+					w.args[1], w.args[2] = narrow.stored(w.args[1].([]float32)), narrow.stored(w.args[2].([]float32))
+				}
+				args, dots, sizes = append(args, w.args...), append(dots, room(rows*n)), append(sizes, int32(n))
+			}
+			args = append(args, x)
+			runKernel(t, "affine_qmm_t_x3_"+params+"_alN_false", one, one, slices.Concat(args, dots, []any{int32(k)}, sizes, []any{int32(rows)})...)
+			want, outs, strides := slices.Clone(dots), slices.Clone(dots), [2][]int64{}
+			for i := range 2 {
+				row, offset := int64(heads[i]*dims+r.IntN(9)), int32(17)
+				strides[i] = []int64{int64(dims), row, 1}
+				want[i], outs[i] = room(rows*int(row)), room(rows*int(row))
+				runPaired(t, traditional, "rope_"+typ, [3]int{}, [3]int{dims / 2, rows, ceilDiv(heads[i], 4)}, dots[i], want[i], offset, scale,
+					[]int64{int64(dims), int64(heads[i] * dims), 1}, strides[i], int64(0), int32(heads[i]), nil, nil, base)
+			}
+			outs[2] = room(rows * values)
+			numbers := []any{int32(17), int32(k), int32(heads[0]), int32(heads[1]), int32(dims), int32(values), int32(rows), strides[0][:2], strides[1][:2], scale, base}
+			runPaired(t, traditional, "affine_qmm_t_x3_rope_"+params, one, one, slices.Concat(args, outs, numbers)...)
+			for i, part := range []string{"queries", "keys", "values"} {
+				require.Equal(t, memoryOf(want[i]), memoryOf(outs[i]), "%s of %s", part, what)
+			}
+			if narrow != nil {
+				continue
+			}
+			cached := [2][]uint16{make([]uint16, len(want[1].([]float32))), make([]uint16, len(want[2].([]float32)))}
+			runPaired(t, traditional, "affine_qmm_t_x3_rope_"+strings.Replace(params, "float", "float_float16_t", 1), one, one,
+				slices.Concat(args, []any{outs[0], cached[0], cached[1]}, numbers)...)
+			for i := range cached {
+				require.Equal(t, halfType.stored(want[1+i].([]float32)), cached[i], "result %d of a cache, %s", i, what)
+			}
+		}
+	}
+}
+
+// memoryOf is the memory of numbers.
+func memoryOf(x any) []byte {
+	if x, ok := x.([]uint16); ok {
+		return halfBytes(x)
+	}
+	return rawBytes(x.([]float32))
 }
 
 // addRMS has the bits of a sum and a norm, for every operand that its results may overwrite.

@@ -39,6 +39,7 @@ func init() {
 				}
 				registerNormed(a.bits, w, &t, fast, params)
 			}
+			registerTurnedRows(a.bits, w, &t, params)
 			for _, aligned := range []bool{false, true} {
 				many := func(p linear) linear {
 					p.form = alwaysMany
@@ -58,6 +59,7 @@ func init() {
 			}
 			registerNormed(a.bits, a, nil, fast, params)
 		}
+		registerTurnedRows(a.bits, a, nil, params)
 		for _, aligned := range []bool{false, true} {
 			Register(plain(a, 1).ofMany().kernel(fmt.Sprintf("affine_qmm_t_%s_alN_%t_batch_0", params, aligned)))
 			for kind, p := range fused(a) {
@@ -88,6 +90,18 @@ func registerNormed(bits int, w weights, t *narrow, fast, params string) {
 	if t == nil {
 		half := halfType
 		Register(turnedKernel(w, nil, &half, "affine_qmv"+fast+"_rms_x3_rope_"+strings.Replace(params, "float", "float_float16_t", 1)))
+	}
+}
+
+// registerTurnedRows registers the products of queries, keys and values of many rows that the library has.
+func registerTurnedRows(bits int, w weights, t *narrow, params string) {
+	if bits != 4 && bits != 8 {
+		return
+	}
+	Register(turnedRowsKernel(w, t, t, "affine_qmm_t_x3_rope_"+params))
+	if t == nil {
+		half := halfType
+		Register(turnedRowsKernel(w, nil, &half, "affine_qmm_t_x3_rope_"+strings.Replace(params, "float", "float_float16_t", 1)))
 	}
 }
 

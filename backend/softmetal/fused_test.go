@@ -131,6 +131,61 @@ func TestFusedBitsOfBlocks(t *testing.T) {
 	}
 }
 
+// The same of queries, keys and values of many rows, in tiles of 32 rows and of 64, of which the last ones have few.
+func TestFusedBitsOfTurnedRows(t *testing.T) {
+	sample.Long(t)
+	d, err := softmetal.New(t.Context(), softmetal.Options{Workers: 2})
+	require.NoError(t, err)
+	defer d.Close()
+	type kind struct {
+		of, cache                ir.DType
+		heads, dims, rows, group int64
+		traditional              bool
+	}
+	for _, x := range sample.Turns(t, t.Name(), []kind{
+		{ir.F32, ir.F16, 64, 64, 70, 64, false}, {ir.F16, ir.F16, 32, 128, 70, 32, true}, {ir.F32, ir.F32, 5, 20, 35, 32, true}, {ir.BF16, ir.BF16, 3, 64, 35, 64, false},
+	}) {
+		random := rand.New(rand.NewPCG(7, 8))
+		const keys, k = 2, 64
+		r := record.New("turned")
+		weight := func(name string, n int64) record.Matrix {
+			codes := make([]byte, n*k/2)
+			for i := range codes {
+				codes[i] = byte(random.Uint32())
+			}
+			numbers := func(name string) record.Tensor {
+				v := make([]float32, n*k/x.group)
+				for i := range v {
+					v[i] = float32(random.NormFloat64()) / 8
+				}
+				return r.Weight(name, ir.NewBlob(record.Elements(x.of, v)), x.of, n, k/x.group)
+			}
+			return record.Quantized(record.QTensor{W: r.Weight(name, ir.NewBlob(codes), ir.U32, n, k/8), Scales: numbers(name + ".scales"), Biases: numbers(name + ".biases"), N: n, K: k, Bits: 4, Group: x.group})
+		}
+		in := r.Input("x", x.of, x.rows, k)
+		product := func(name string, heads int64) record.Tensor {
+			return r.Matmul(in, weight(name, heads*x.dims)).Reshape(ir.Const(x.rows), ir.Const(heads), ir.Const(x.dims))
+		}
+		queries, key, value := product("queries", x.heads), product("keys", keys), product("values", keys)
+		kcache, vcache := r.State("k", x.cache, x.rows+9, keys, x.dims), r.State("v", x.cache, x.rows+9, keys, x.dims)
+		r.Rope(queries, ir.Const(5), 1e4, x.traditional, record.Into(r.Output("q", x.of, x.rows, x.heads, x.dims)))
+		turned := r.Rope(key, ir.Const(5), 1e4, x.traditional)
+		if x.of == x.cache {
+			r.KVWrite(kcache, turned, ir.Const(5))
+			r.KVWrite(vcache, value, ir.Const(5))
+		} else {
+			r.KVWriteRounded(kcache, vcache, turned, value, ir.Const(5))
+		}
+		recorded, err := r.Graph()
+		require.NoError(t, err)
+		fused := recorded.Clone()
+		_, err = passes.Run(t.Context(), fused, passes.DefaultPipeline(), passes.Options{})
+		require.NoError(t, err)
+		require.Equal(t, 1, fused.Stats().Dispatches, "%v", x)
+		require.Equal(t, outputs(t, d, recorded), outputs(t, d, fused), "%v", x)
+	}
+}
+
 // outputs returns the contents of g's outputs and states after each of two replays.
 func outputs(t *testing.T, d *softmetal.Device, g *ir.Graph) (out []map[string][]byte) {
 	s, err := replay.Open(d, &ir.Module{Graphs: []*ir.Graph{g}}, replay.Options{})

@@ -22,11 +22,11 @@ func TestDispatchesOfALayer(t *testing.T) {
 		change func(*decoder.Config)
 		want   map[ir.DType][2]int // by the type of the cache
 	}{
-		"llama": {func(*decoder.Config) {}, map[ir.DType][2]int{ir.F32: {5, 10}, ir.F16: {5, 11}}},
+		"llama": {func(*decoder.Config) {}, map[ir.DType][2]int{ir.F32: {5, 7}, ir.F16: {5, 7}}},
 		"gemma2": {func(c *decoder.Config) {
 			gemma(c)
 			c.AttentionCap, c.LogitCap = 50, 30
-		}, map[ir.DType][2]int{ir.F32: {11, 12}, ir.F16: {12, 13}}},
+		}, map[ir.DType][2]int{ir.F32: {11, 11}, ir.F16: {12, 11}}},
 		"gemma3": {func(c *decoder.Config) {
 			gemma(c)
 			c.HeadNorms, c.LocalTheta = true, 10000

@@ -3,6 +3,7 @@ package ptxcode
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/internal/testing/ptxrun"
 	"github.com/mlxc/mlxc/internal/testing/sample"
+	"github.com/mlxc/mlxc/ir"
 )
 
 // TestMatrixProducts runs products of our library whose tiles are multiplied by tensor cores, on the interpreter of
@@ -165,8 +167,9 @@ func TestFactorsInParts(t *testing.T) {
 			before[i] = normal(i)
 		}
 		memory["r"] = floats(len(before), func(i int) float32 { return before[i] })
-		run := func(name string, groups [3]uint32) []float32 {
-			c, err := s.Find(t.Context(), builtin(name))
+		numbers := map[string]uint64{"K": uint64(depth), "N": columns, "M": rows}
+		run := func(name string, groups [3]uint32, constants ...ir.FunctionConstant) []float32 {
+			c, err := s.Find(t.Context(), builtin(name, constants...))
 			require.NoError(t, err)
 			text, err := c.PTX(t.Context(), nvptx.Launch{Values: true, MMA: nvptx.AllMMA})
 			require.NoError(t, err)
@@ -174,6 +177,7 @@ func TestFactorsInParts(t *testing.T) {
 			require.NoError(t, err)
 			y := make([]byte, 4*rows*columns)
 			memory["y"] = m.Add(y)
+			memory["v"] = memory["y"]
 			var params []uint64
 			for i := range c.Kernel.Args {
 				switch a := &c.Kernel.Args[i]; {
@@ -183,7 +187,7 @@ func TestFactorsInParts(t *testing.T) {
 					require.True(t, ok, a.Name)
 					params = append(params, at)
 				default:
-					params = append(params, map[string]uint64{"K": uint64(depth), "N": columns, "M": rows}[a.Name])
+					params = append(params, numbers[a.Name]) // what says how batches lie is not read
 				}
 			}
 			params = append(params, uint64(32*groups[0]), uint64(2*groups[1]), 2, 32, 2, 2)
@@ -211,6 +215,42 @@ func TestFactorsInParts(t *testing.T) {
 		}
 		require.Greater(t, none, 3*columns)
 		require.Less(t, none, 6*columns)
+
+		// Tiles of 32 rows, of three matrices: the same one three times. A rotation by no angle leaves what is finite as it is.
+		const heads, dims = 3, 32
+		for _, matrix := range []string{"w", "scales", "biases"} {
+			for _, side := range []string{"_q", "_k", "_v"} {
+				memory[matrix+side] = memory[matrix]
+			}
+		}
+		q, k := make([]byte, 4*rows*heads*dims), make([]byte, 4*rows*dims)
+		long := func(v ...uint64) uint64 {
+			var bytes []byte
+			for _, v := range v {
+				bytes = binary.LittleEndian.AppendUint64(bytes, v)
+			}
+			return m.Add(bytes)
+		}
+		memory["q"], memory["k"], memory["offset"] = m.Add(q), m.Add(k), m.Add([]byte{7, 0, 0, 0})
+		maps.Copy(numbers, map[string]uint64{"q_heads": heads, "k_heads": 1, "dims": dims, "n_v": columns, "q_strides": long(dims, heads*dims), "k_strides": long(dims, dims), "scale": 0, "base": uint64(math.Float32bits(13))})
+		values := run(fmt.Sprintf("affine_qmm_t_x3_rope_float_gs_%d_b_%d", x.group, bits), [3]uint32{(rows + 31) / 32, 2 + 1 + 2, 1}, ir.FunctionConstant{Index: 2, Name: "traditional", Type: ir.Bool})
+		for i, sum := range sums {
+			row, column := i/columns, i%columns
+			if sum != sum {
+				require.True(t, values[i] != values[i], "%d bits: row %d, column %d", bits, row, column)
+			} else {
+				require.Equal(t, math.Float32bits(sum), math.Float32bits(values[i]), "%d bits: row %d, column %d", bits, row, column)
+			}
+			other := sums[min(row*columns+(column/dims*dims+(column+dims/2)%dims), len(sums)-1)]
+			if column >= heads*dims || math.IsNaN(float64(sum*0+other*0)) {
+				continue
+			}
+			got := func(b []byte, at int) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b[4*at:])) }
+			require.Equal(t, sum, got(q, row*heads*dims+column), "%d bits: row %d, query %d", bits, row, column)
+			if column < dims {
+				require.Equal(t, sum, got(k, row*dims+column), "%d bits: row %d, key %d", bits, row, column)
+			}
+		}
 	}
 }
 

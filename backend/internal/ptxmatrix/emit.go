@@ -42,6 +42,8 @@ type emitter struct {
 	frag                                              [ring][4]string
 	mask, magic                                       string // the bits of codes, and of powers of two in whose fractions they are as many
 	selector, high, always                            string
+
+	projection
 }
 
 // operand is a matrix of weights.
@@ -114,7 +116,7 @@ func (e *emitter) ask(stages int) {
 	e.times(stages, e.bringWeights)
 	e.Mark(idle)
 	e.Line("griddepcontrol.wait") // in all threads, so that what waits for this grid waits for those before it
-	e.read(func(name string) bool { return !known(name) && !unused(name) }, e.launch.Moving)
+	e.read(func(name string) bool { return !known(name) && (e.form == rope || !unused(name)) }, e.launch.Moving)
 }
 
 // times does something so many times.
@@ -163,6 +165,8 @@ func (e *emitter) place() {
 		wide = columns / 2
 		e.matrix = [2]operand{of(e.sides[0]), of(e.sides[1])}
 		e.N = e.args["N"]
+	case rope:
+		e.project(block)
 	default:
 		m := of(e.sides[0])
 		e.N = length(e.sides[0])
@@ -177,7 +181,9 @@ func (e *emitter) place() {
 		}
 		e.matrix = [2]operand{m, m}
 	}
-	e.n0 = e.r("mul.lo.s32", "%s, %d", block, wide)
+	if e.form != rope {
+		e.n0 = e.r("mul.lo.s32", "%s, %d", block, wide)
+	}
 	e.outside = e.Make("p", "setp.ge.s32", "%s, %s", e.n0, e.N)
 
 	start := e.r("mov.u32", "mlxc_shared")
@@ -221,6 +227,10 @@ func (e *emitter) tile(asked int) {
 	} else {
 		e.Line("@%s bra \t$L_end", outside)
 	}
+	if e.form == rope {
+		e.y = e.either(e.value, "rd", e.args["v"], e.either(e.key, "rd", e.args["k"], e.args["q"]))
+		return
+	}
 	e.y = e.args["y"]
 	if e.y == "" {
 		e.y = e.args["y"+e.sides[0]]
@@ -233,8 +243,11 @@ func (e *emitter) tile(asked int) {
 // row is the row of a matrix that stands at a place of the 256 of a block; behind the last one it is the last one, whose
 // results nobody stores.
 func (e *emitter) row(at string) string {
-	if e.form == siluMul {
+	switch e.form {
+	case siluMul:
 		at = e.r("and.b32", "%s, %d", at, columns/2-1)
+	case rope:
+		return e.turnedRow(at)
 	}
 	return e.r("min.s32", "%s, %s", e.r("add.s32", "%s, %s", e.n0, at), e.r("sub.s32", "%s, 1", e.N))
 }

@@ -19,6 +19,7 @@ type product struct {
 	elem  ir.DType // of x, scales, biases and results
 	group int      // of weights that share a scale
 	bits  int      // of a code
+	pairs bool     // the form is rope: a rotation turns neighbours, and not halves of a head
 }
 
 // form is what is done with products.
@@ -76,6 +77,9 @@ func Of(k *air.Kernel, constants []ir.FunctionConstant, gpu GPU) Kernel {
 		return nil
 	}
 	if p := productOf(k); p != nil {
+		return p
+	}
+	if p := turnedOf(k, constants); p != nil {
 		return p
 	}
 	if a := attentionOf(k, constants); a != nil {
@@ -191,7 +195,12 @@ func (p *product) Fit(groups [3]uint64, given Given) (best Fit) {
 func (p *product) fit(groups [3]uint64, given Given, rows, splits int) (f Fit, ok bool) {
 	k, known := given.Constant("K")
 	f = Fit{Rows: rows, Aligned: given.Aligned && known, Long: !known || k > phase, Chunk: 16, Splits: splits, Still: known}
-	all, _ := p.size(groups)
+	if p.form == rope {
+		if f.Projections, ok = p.projections(given); !ok {
+			return Fit{}, false
+		}
+	}
+	all, _ := p.size(groups, f)
 	if given.Rows > 0 {
 		all = min(all, uint64(given.Rows))
 	}
@@ -292,20 +301,23 @@ func size(name string) bool {
 }
 
 // size is how many rows a grid makes results for, and how many blocks lie side by side.
-func (p *product) size(groups [3]uint64) (rows, wide uint64) {
+func (p *product) size(groups [3]uint64, f Fit) (rows, wide uint64) {
+	tall := uint64(64)
 	switch p.form {
+	case rope:
+		tall = f.Projections.tall()
 	case tile: // tiles of 32 columns along x
 		return 32 * groups[1], (groups[0] + 7) / 8
 	case siluMul: // tiles of 32 columns of each matrix
 		return 64 * groups[0], (groups[1] + 3) / 4
 	}
 	// Tiles of 64 columns, of one matrix after another: each has a quarter as many blocks, rounded up.
-	return 64 * groups[0], (groups[1] + 3*uint64(len(p.sides))) / 4
+	return tall * groups[0], (groups[1] + 3*uint64(len(p.sides))) / 4
 }
 
 // Launch implements [Kernel].
 func (p *product) Launch(groups [3]uint64, f Fit) (grid [3]uint64, threadsOf, shared uint32) {
-	rows, wide := p.size(groups)
+	rows, wide := p.size(groups, f)
 	if f.Most > 0 {
 		rows = min(rows, uint64(f.Most))
 	}

@@ -18,6 +18,13 @@ func (e *emitter) results() {
 	} else {
 		e.lay()
 	}
+	size, pitch := 2, pitch // of what lies in shared memory
+	if e.rank != "" {
+		size, pitch = 4, sumPitch
+	}
+	if e.form == rope {
+		e.turned(first, rows, size, pitch)
+	}
 
 	wide := columns
 	if e.form == siluMul {
@@ -27,10 +34,6 @@ func (e *emitter) results() {
 	row := e.r("div.u32", "%s, %d", e.thread, side)
 	col := e.r("shl.b32", "%s, 3", e.r("rem.u32", "%s, %d", e.thread, side))
 	n := e.r("add.s32", "%s, %s", e.n0, col)
-	size, pitch := 2, pitch // of what lies in shared memory
-	if e.rank != "" {
-		size, pitch = 4, sumPitch
-	}
 	from := e.r("mad.lo.s32", "%s, %d, %s", row, pitch, col)
 	from = e.r("mad.lo.s32", "%s, %d, %s", from, size, e.base)
 	m := e.r("add.s32", "%s, %s", first, row)

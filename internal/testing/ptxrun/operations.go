@@ -452,6 +452,17 @@ func arithmetic(name string, mods []string, t typ) func(a, b, c uint64) uint64 {
 		return func(a, b, _ uint64) uint64 { return t.low(uint64(min(t.signed(a), t.signed(b)))) }
 	case full == "max" && t.kind == 's':
 		return func(a, b, _ uint64) uint64 { return t.low(uint64(max(t.signed(a), t.signed(b)))) }
+	case (full == "div" || full == "rem") && t.kind == 's': // towards zero
+		return func(a, b, c uint64) uint64 {
+			x, y := t.signed(a), t.signed(b)
+			switch {
+			case y == 0:
+				return t.low(unsigned[full](a, 0, c))
+			case full == "div":
+				return t.low(uint64(x / y))
+			}
+			return t.low(uint64(x % y))
+		}
 	case full == "mad.wide" && t.kind == 'u':
 		return func(a, b, c uint64) uint64 { return t.low(a)*t.low(b) + c }
 	}

@@ -157,6 +157,8 @@ func TestInstructions(t *testing.T) {
 		{r("mad.lo.s32 %r3, %r1, %r2, 5"), 3, 4, 17},
 		{r("div.u32 %r3, %r1, %r2"), 0xffffffff, 16, 0x0fffffff},
 		{r("rem.u32 %r3, %r1, %r2"), 23, 10, 3},
+		{r("div.s32 %r3, %r1, %r2"), 0xfffffff9, 2, 0xfffffffd},
+		{r("rem.s32 %r3, %r1, %r2"), 0xfffffff9, 2, 0xffffffff},
 		{r("min.u32 %r3, %r1, %r2"), 0xffffffff, 1, 1},
 		{r("sub.s32 %r3, %r1, %r2"), 1, 2, 0xffffffff},
 		{r("mov.b64 {_, %r3}, %rd1"), 5<<32 | 4, 0, 5},

@@ -37,8 +37,41 @@ func (r *round) vertical() {
 		if r.m.Generate {
 			r.greedy(int32(i))
 		}
-		r.recorded(0)
+		r.recorded(r.siblings(int32(i)))
 	}
+}
+
+// siblings tries command i with all producers of what it reads, if these read one value, and another command that reads that
+// value too: of three products of one input, i may take only two further. It returns how many commands after i that depends
+// on.
+func (r *round) siblings(i int32) (ahead int32) {
+	list, n := [maxMembers]int32{i}, 1
+	for _, l := range r.linksOf(i) {
+		p := l.command
+		if p < 0 || slices.Contains(list[:n], p) {
+			continue
+		}
+		if n == maxMembers-1 || !r.within(p, i) || r.at[i]-r.at[p] > maxSpan ||
+			n > 1 && !(r.m.Combines(true, r.cmds[list[1]].in.Decl, r.cmds[p].in.Decl) && r.shares(int(list[1]), int(p))) {
+			return 0
+		}
+		list[n] = p
+		n++
+	}
+	if n < 3 {
+		return 0
+	}
+	first := slices.Min(list[:n])
+	for j := first + 1; int(j) < len(r.cmds) && j <= i+maxWindow && r.buffer[j] == r.buffer[i]; j++ {
+		c := r.cmds[j]
+		if c.shape == nil || slices.Contains(list[:n], j) || r.at[j]-r.at[first] > maxSpan ||
+			!r.m.Combines(true, r.cmds[list[1]].in.Decl, c.in.Decl) || !r.shares(int(list[1]), int(j)) {
+			continue
+		}
+		list[n] = j
+		r.try(list, n+1)
+	}
+	return maxWindow
 }
 
 // singly tries each dispatch by itself, which another kernel may compute too.
@@ -346,6 +379,10 @@ func (v *verdict) op(ops [maxMembers]string) string {
 	return v.joined
 }
 
+// mostSpare is how many operations a kernel that also makes a result which nobody reads may have, for each of the group's. Terms may be
+// written with some more.
+const mostSpare = 1.25
+
 // judge finds the verdict on a group.
 func (r *round) judge(members []int32, gr *isel.Group, look isel.Prefilter) *verdict {
 	r.judged++
@@ -393,6 +430,12 @@ func (r *round) judge(members []int32, gr *isel.Group, look isel.Prefilter) *ver
 	}
 	after := cost.Seconds(0)
 	if e, err := like.Instance.Effects(); err == nil {
+		// A result that nobody reads should be one that the kernel has at hand. A product that it would make once more for that is waste.
+		spare := slices.ContainsFunc(like.Results, func(o isel.Operand) bool { return slices.Contains(gr.Spare, o) })
+		if spare && r.model.Instance(like.Instance, e).Operations > mostSpare*operations {
+			v.none = true
+			return v
+		}
 		// The fused dispatch counts the operations of the group, because it computes the same however its terms
 		// are written.
 		after = r.model.Fused(like.Instance, e, operations, longest).Alone

@@ -194,20 +194,15 @@ func (s *space) div(f form, c int64) form {
 	if c == 1 {
 		return f
 	}
-	// f = c·q + rem, whose quotient is q + ⌊rem/c⌋.
-	q, rem := form{c: floorDiv(f.c, c)}, form{}
-	rem.c = f.c - c*q.c
-	for _, m := range f.t {
-		k := floorDiv(m.k, c)
-		if k != 0 {
-			q.t = append(q.t, mono{k, m.a})
-		}
-		if r := m.k - c*k; r != 0 {
-			rem.t = append(rem.t, mono{r, m.a})
+	// f = c·q + rem, whose quotient is q + ⌊rem/c⌋. Where a factor is negative, its part of rem is so at first: x − k·⌊x/k⌋
+	// has tight bounds, and x + (c − k)·⌊x/k⌋ has not.
+	if slices.ContainsFunc(f.t, func(m mono) bool { return m.k < 0 && m.k%c != 0 }) {
+		if q, rem := f.divided(c, func(a, b int64) int64 { return a / b }); s.settled(&q, rem, c) {
+			return q
 		}
 	}
-	if lo, hi, ok := s.bounds(rem); ok && floorDiv(lo, c) == floorDiv(hi, c) {
-		q.c = s.plus(q.c, floorDiv(lo, c))
+	q, rem := f.divided(c, floorDiv)
+	if s.settled(&q, rem, c) {
 		return q
 	}
 	// ⌊(g·r + k)/(g·d)⌋ = ⌊r/d⌋ for 0 ≤ k < g.
@@ -232,6 +227,32 @@ func (s *space) div(f form, c int64) form {
 		return &atom{kind: quotientAtom, num: rem, den: c, open: rem.open(), moving: rem.moving()}
 	})
 	return s.add(q, of(a))
+}
+
+// divided returns q and rem of f = c·q + rem, whose factors are divided by div.
+func (f form) divided(c int64, div func(a, b int64) int64) (q, rem form) {
+	q.c = floorDiv(f.c, c)
+	rem.c = f.c - c*q.c
+	for _, m := range f.t {
+		k := div(m.k, c)
+		if k != 0 {
+			q.t = append(q.t, mono{k, m.a})
+		}
+		if r := m.k - c*k; r != 0 {
+			rem.t = append(rem.t, mono{r, m.a})
+		}
+	}
+	return q, rem
+}
+
+// settled adds ⌊rem/c⌋ to q if that is one number for all values of the variables.
+func (s *space) settled(q *form, rem form, c int64) bool {
+	lo, hi, ok := s.bounds(rem)
+	if !ok || floorDiv(lo, c) != floorDiv(hi, c) {
+		return false
+	}
+	q.c = s.plus(q.c, floorDiv(lo, c))
+	return true
 }
 
 // mod is f − c·⌊f/c⌋, so that c·⌊f/c⌋ + f mod c is f.

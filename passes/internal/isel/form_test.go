@@ -162,6 +162,17 @@ func TestFormsOfIndicesMeet(t *testing.T) {
 	require.True(t, w.within(w.mod(w.div(k, 2), 2), ir.Const(2)))
 }
 
+// TestHalvesOfAHeadDivide: the row of a matrix of 32·i columns, in which an element of the second half of a head of eight
+// elements lies, is found, though ⌊j/4⌋ has a negative factor in it.
+func TestHalvesOfAHeadDivide(t *testing.T) {
+	w := newWorld()
+	i := w.leaves[2].f
+	h, j := w.index(-3, number(4)), w.index(-4, number(8))
+	at := w.add(w.add(w.scale(i, 32), w.scale(h, 8)), w.add(w.mod(j, 4), number(4)))
+	require.True(t, w.div(at, 32).equal(i), "%s", w.div(at, 32).key(nil))
+	require.False(t, w.div(w.add(at, number(1)), 32).equal(i), "the last of all elements is in the next row")
+}
+
 // Overflow of numbers larger than those of any dispatch is detected instead of wrapping around.
 func TestFormsNoticeOverflow(t *testing.T) {
 	w := newWorld()
