@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,9 +18,20 @@ import (
 	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/internal/testing/ptxrun"
 	"github.com/mlxc/mlxc/internal/testing/sample"
+	"github.com/mlxc/mlxc/internal/testing/store"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/term"
 )
+
+// compiled is where all tests find kernels, which are compiled once.
+var compiled = sync.OnceValues(func() (*ptxcode.Source, error) {
+	store.Use()
+	cache, err := air.OpenCache("", 0)
+	if err != nil {
+		return nil, err
+	}
+	return ptxcode.New(cache, ""), nil
+})
 
 // described returns a kernel of the builtin library, and the code for it.
 func described(t *testing.T, function string, constants ...ir.FunctionConstant) (*air.Kernel, ptxmatrix.Kernel) {
@@ -29,9 +41,9 @@ func described(t *testing.T, function string, constants ...ir.FunctionConstant) 
 
 func describedFor(t *testing.T, gpu ptxmatrix.GPU, function string, constants ...ir.FunctionConstant) (*air.Kernel, ptxmatrix.Kernel) {
 	t.Helper()
-	cache, err := air.OpenCache(t.TempDir(), 0)
+	codes, err := compiled()
 	require.NoError(t, err)
-	c, err := ptxcode.New(cache, "").Find(t.Context(), &ir.Kernel{Function: function, Constants: constants})
+	c, err := codes.Find(t.Context(), &ir.Kernel{Function: function, Constants: constants})
 	require.NoError(t, err)
 	p := ptxmatrix.Of(c.Kernel, constants, gpu)
 	require.NotNil(t, p, function)
