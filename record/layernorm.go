@@ -191,14 +191,15 @@ func (r *Session) SumRows(x Tensor, o ...Option) Tensor {
 // the others idle. MLX does the same in a kernel of its own. 1: all at once.
 func partsOfColumns(rows ir.Affine, k int64) int64 {
 	const (
-		groups = 512 // threadgroups that are enough for all cores
+		enough = 96  // threadgroups with which parts gain nothing (H200)
+		groups = 512 // threadgroups of parts
 		least  = 256 // rows of a part
 	)
 	tiles := (k + 31) / 32
-	if !rows.IsConst() {
+	if !rows.IsConst() || tiles >= enough {
 		return 1
 	}
-	return max(1, min(rows.Const/least, (groups+tiles-1)/tiles))
+	return max(1, min(rows.Const/least, groups/tiles))
 }
 
 // sumOfMany sums the columns of n parts of x, one behind the other, of so many rows each.
