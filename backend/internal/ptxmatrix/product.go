@@ -103,7 +103,7 @@ const (
 	minSlots = 3
 	maxSlots = 8
 	// keptSlots is how many there are at least, unless they are for all stages, where all of x is kept in shared memory.
-	keptSlots = 6
+	keptSlots = 4
 	// sharedMemory is how much a block may have.
 	sharedMemory = 227 << 10
 	// mostSplits is how many blocks share the inner index at most: more need not fit a group of multiprocessors of the GPU.
@@ -240,24 +240,25 @@ func (p *product) blocks(groups [3]uint64, f Fit) uint64 {
 
 // cost is about how many cycles a launch takes.
 func (p *product) cost(groups [3]uint64, given Given, f Fit) uint64 {
-	// Those of a stage: of tensor cores, or of decoding, which takes a warp some 300 instructions.
-	cycles := map[int]uint64{128: 2100, 64: 1400, 32: 1250, 16: 1230, 8: 1220}[f.Rows]
+	// Those of a stage: of tensor cores, or of decoding. Where x is kept no warp waits for all others, and decoding takes fewer instructions.
+	cycles := map[int]uint64{128: 3400, 64: 2100, 32: 1800, 16: 1720, 8: 1700}[f.Rows]
+	if f.Kept {
+		cycles = map[int]uint64{128: 2400, 64: 1400, 32: 1270, 16: 1200, 8: 1150}[f.Rows]
+	}
 	stages := uint64(f.Part / depth)
 	if stages == 0 { // nobody knows how many
 		stages = 64
 	}
 	// Beginning, waiting for the first stage, and storing results; of a cluster, also meeting twice and sending sums.
-	each := stages*cycles + 1500
-	at := uint64(max(1, given.Multiprocessors))
+	each := stages*cycles + 800 + 45*uint64(f.Rows)
+	at := max(1, given.Multiprocessors)
 	if f.Splits > 1 {
-		each += 1500 + 40*uint64(f.Rows)
-		// Multiprocessors come in groups of 16 or 18, of which a cluster has those of one.
-		if at -= at % 2; f.Splits > 2 {
-			at -= at % 16
-		}
-		at = max(at, uint64(f.Splits))
+		each += 2000 + 100*uint64(f.Rows)
+		// Multiprocessors come in groups of up to 18, of which a cluster has those of one: of 132 clusters of eight have 112.
+		const group = 18
+		at = max(f.Splits, at/group*(group-group%f.Splits)+at%group/f.Splits*f.Splits)
 	}
-	return (p.blocks(groups, f) + at - 1) / at * each
+	return (p.blocks(groups, f) + uint64(at) - 1) / uint64(at) * each
 }
 
 // Wide implements [Kernel].
@@ -317,8 +318,11 @@ func (f Fit) whole() bool { return f.Part > 0 && f.Slots*depth >= f.Part }
 
 // ahead is how many stages are asked for before the first one is multiplied.
 func (f Fit) ahead() int {
-	if f.whole() {
+	switch {
+	case f.whole():
 		return f.Slots
+	case f.Kept: // the last one's place is free when the next one is read
+		return f.Slots - 1
 	}
 	return f.Slots - 2
 }
