@@ -232,16 +232,10 @@ func (f Fit) with(slots int) Fit {
 	return f
 }
 
-// blocks is how many blocks are launched.
-func (p *product) blocks(groups [3]uint64, f Fit) uint64 {
-	grid, _, _ := p.Launch(groups, f)
-	return grid[0] * grid[1]
-}
-
 // cost is about how many cycles a launch takes.
 func (p *product) cost(groups [3]uint64, given Given, f Fit) uint64 {
 	// Those of a stage: of tensor cores, or of decoding. Where x is kept no warp waits for all others, and decoding takes fewer instructions.
-	cycles := map[int]uint64{128: 3400, 64: 2100, 32: 1800, 16: 1720, 8: 1700}[f.Rows]
+	cycles := map[int]uint64{128: 3100, 64: 2100, 32: 1800, 16: 1720, 8: 1700}[f.Rows]
 	if f.Kept {
 		cycles = map[int]uint64{128: 2400, 64: 1400, 32: 1270, 16: 1200, 8: 1150}[f.Rows]
 	}
@@ -253,12 +247,14 @@ func (p *product) cost(groups [3]uint64, given Given, f Fit) uint64 {
 	each := stages*cycles + 800 + 45*uint64(f.Rows)
 	at := max(1, given.Multiprocessors)
 	if f.Splits > 1 {
-		each += 2000 + 100*uint64(f.Rows)
+		each += uint64(bits.Len(uint(f.Splits))-1) * (600 + 60*uint64(f.Rows))
 		// Multiprocessors come in groups of up to 18, of which a cluster has those of one: of 132 clusters of eight have 112.
 		const group = 18
 		at = max(f.Splits, at/group*(group-group%f.Splits)+at%group/f.Splits*f.Splits)
 	}
-	return (p.blocks(groups, f) + uint64(at) - 1) / uint64(at) * each
+	grid, _, _ := p.Launch(groups, f)
+	tiles := grid[0] / uint64(f.Splits) // each reads all weights, of which memory brings what is not in a cache
+	return (grid[0]*grid[1] + uint64(at) - 1) / uint64(at) * (each + each*(tiles-1)/32)
 }
 
 // Wide implements [Kernel].
