@@ -25,11 +25,12 @@ type emitter struct {
 	acc                                     []string
 
 	// What the thread brings of a stage: some bytes of codes, of some rows of x, and of scales or biases.
-	codesFrom                                      [2]string // of rows 128 apart
+	codesFrom                                      [2]string // of rows eight apart
 	codesTo, xFrom, xTo, xStep, scaleFrom, scaleTo string
 	chunk                                          string   // of scales, which is brought next: its place in shared memory
 	mine                                           string   // predicate: the thread brings x; "" if all do
-	xStage, xLeft                                  string   // of x that is kept: which stage of several the thread brings first, and the elements from there on
+	there                                          bool     // x is kept already
+	passed                                         passed   // x that is on its way through the thread's registers
 	rows                                           []string // predicates: there are these rows of x; if memory is aligned, how many bytes of them are copied
 	all, left                                      string   // elements of the inner index that the block has, and that no stage has yet
 
@@ -40,7 +41,8 @@ type emitter struct {
 	stages                                            string // how many stages have been multiplied
 	brought                                           string // how many stages have been asked for
 	frag                                              [ring][4]string
-	mask, magic                                       string // the bits of codes, and of powers of two in whose fractions they are as many
+	held                                              held   // of the stage that is multiplied, where x is sorted
+	mask, magic, upper                                string // the bits of codes, and of powers of two in whose fractions they are as many
 	selector, high, always                            string
 
 	projection
@@ -88,9 +90,9 @@ func (p *product) Emit(launch nvptx.Launch, f Fit) []byte {
 	return e.text(threads)
 }
 
-// early is of how many stages weights are asked for before the wait. x comes behind all of them.
+// early is of how many stages weights are asked for before the wait. x comes behind all of them, in their groups unless threads store it.
 func (f Fit) early() int {
-	if f.whole() {
+	if f.whole() || f.sorted() {
 		return f.ahead()
 	}
 	return min(f.ahead(), earlyStages)
@@ -113,7 +115,11 @@ func (e *emitter) ask(stages int) {
 	e.weights()
 	idle := e.Label()
 	e.Line("@%s bra \t%s", e.outside, idle)
-	e.times(stages, e.bringWeights)
+	if e.fit.sorted() {
+		e.times(stages, e.bring)
+	} else {
+		e.times(stages, e.bringWeights)
+	}
 	e.Mark(idle)
 	e.Line("griddepcontrol.wait") // in all threads, so that what waits for this grid waits for those before it
 	e.read(func(name string) bool { return !known(name) && (e.form == rope || !unused(name)) }, e.launch.Moving)
@@ -189,6 +195,17 @@ func (e *emitter) place() {
 	start := e.r("mov.u32", "mlxc_shared")
 	e.base = e.r("and.b32", "%s, %d", e.r("add.s32", "%s, %d", start, alignment-1), -alignment)
 
+	// The upper half of a descriptor: 128-byte swizzle, 1024 bytes from eight rows to the next eight.
+	e.high = e.r("mov.b32", "%d", 1<<30|1024>>4)
+	e.always = e.Make("p", "setp.eq.u32", "%s, %s", e.K, e.K)
+	if e.fit.sorted() {
+		magic := 0x64006400 // 1024
+		if e.typ == ir.BF16 {
+			magic = 0x43004300 // 128
+		}
+		e.magic, e.upper = e.r("mov.b32", "%d", magic), e.r("mov.b32", "%d", 0x54005400) // 64, whose fraction has 1 where that of 1024 has 16
+		return
+	}
 	// Of two codes, each in the low byte of half a register: of 4 bits both lie in one byte of four, of 8 bits in two of
 	// eight.
 	e.selector = e.r("mad.lo.s32", "%s, %d, %d", e.member, 0x0101, 0x4040)
@@ -203,9 +220,6 @@ func (e *emitter) place() {
 		mask, magic = 0x000F000F, 0x43004300 // 128, 128
 	}
 	e.mask, e.magic = e.r("mov.b32", "%d", mask), e.r("mov.b32", "%d", magic)
-	// The upper half of a descriptor: 128-byte swizzle, 1024 bytes from eight rows to the next eight.
-	e.high = e.r("mov.b32", "%d", 1<<30|1024>>4)
-	e.always = e.Make("p", "setp.eq.u32", "%s, %s", e.K, e.K)
 }
 
 // tile finds the rows of the block's tile, and where results are stored. A block that has no tile leaves, once what it has asked for is there, and so do all of a
@@ -252,22 +266,27 @@ func (e *emitter) row(at string) string {
 	return e.r("min.s32", "%s, %s", e.r("add.s32", "%s, %s", e.n0, at), e.r("sub.s32", "%s, 1", e.N))
 }
 
-// weights finds what the thread brings of each stage of the weights.
+// weights finds what the thread brings of each stage of the weights. Each warp brings those of the 16 rows that it multiplies: where x is kept, it waits for no other.
 func (e *emitter) weights() {
-	at, unit := e.r("shr.u32", "%s, 2", e.thread), e.r("and.b32", "%s, 3", e.thread)
+	at, unit := e.r("mad.lo.s32", "%s, 16, %s", e.r("shr.u32", "%s, 5", e.thread), e.quad), e.member
 	bytes := e.r("mul.lo.s32", "%s, %d", e.r("shr.u32", "%s, 3", e.K), e.bits) // of a row, which has a multiple of 32 codes
 	offset := e.r("shl.b32", "%s, 4", unit)
 	if e.begin != "" {
 		offset = e.r("add.s32", "%s, %s", offset, e.r("mul.lo.s32", "%s, %d", e.r("shr.u32", "%s, 3", e.begin), e.bits))
 	}
+	upper := e.Make("p", "setp.ge.u32", "%s, %d", e.thread, threads/2) // the thread's rows are in the upper half of the block's
+	codes := e.matrix[0].codes
+	if e.form == siluMul {
+		codes = e.either(upper, "rd", e.matrix[1].codes, codes)
+	}
 	for i := range e.codesFrom {
-		row := e.row(e.r("add.s32", "%s, %d", at, i*columns/2))
-		e.codesFrom[i] = e.plus(e.Make("rd", "add.s64", "%s, %s", e.matrix[i].codes, e.wide(row, bytes)), offset)
+		row := e.row(e.r("add.s32", "%s, %d", at, 8*i))
+		e.codesFrom[i] = e.plus(e.Make("rd", "add.s64", "%s, %s", codes, e.wide(row, bytes)), offset)
 	}
 	e.codesTo = e.r("add.s32", "%s, %s", e.codesPlace(at, unit), e.base)
 
 	of, side := e.r("shr.u32", "%s, 1", e.thread), e.r("and.b32", "%s, 1", e.thread)
-	upper, second := e.Make("p", "setp.ge.u32", "%s, %d", of, columns/2), e.Make("p", "setp.ne.u32", "%s, 0", side)
+	second := e.Make("p", "setp.ne.u32", "%s, 0", side)
 	var arrays [2]string
 	for i, m := range e.matrix {
 		arrays[i] = e.either(second, "rd", m.biases, m.scales)
@@ -287,18 +306,31 @@ func (e *emitter) scalesPlace() string {
 	return e.r("add.s32", "%s, %d", e.base, e.behindStages(e.fit))
 }
 
-// loads finds what the thread brings of each stage of x, and where it finds what it multiplies.
+// loads finds what the thread brings of each stage of x, unless that is kept, and where it finds what it multiplies.
 func (e *emitter) loads() {
+	unit := e.r("mov.b32", "0")
+	if e.fit.sorted() {
+		unit = e.r("mul.lo.s32", "%s, %d", e.member, e.bits/4)
+	} else {
+		e.loadsRows()
+	}
+	// The thread's second row is eight behind its first, and lies as that one.
+	first := e.r("mad.lo.s32", "%s, 16, %s", e.warp, e.quad)
+	first = e.r("mad.lo.s32", "%s, 64, %s", e.group, first)
+	e.codesAt = e.r("add.s32", "%s, %s", e.codesPlace(first, unit), e.base)
+	e.scalesAt = e.r("mad.lo.s32", "%s, %d, %s", first, 2*e.fit.chunk(), e.scalesPlace())
+	if e.fit.sorted() {
+		e.scalesAt = e.r("mad.lo.s32", "%s, 2, %s", e.r("shr.u32", "%s, %d", e.member, bits.Len(uint(e.product.group/32))-1), e.scalesAt)
+	}
+	e.descriptor = e.r("or.b32", "%s, %d", e.r("shr.u32", "%s, 4", e.base), 1<<16)
+	e.slotUse, e.scalesUse, e.stages = e.r("mov.b32", "0"), e.r("mov.b32", "0"), e.r("mov.b32", "0")
+}
+
+// loadsRows finds what the thread brings of each stage of x.
+func (e *emitter) loadsRows() {
 	xRow, unit := e.r("shr.u32", "%s, 4", e.thread), e.r("and.b32", "%s, 15", e.thread)
 	pitch := e.r("shl.b32", "%s, 1", e.K)
 	offset := e.r("shl.b32", "%s, 4", unit)
-	e.xStage, e.xLeft = "", e.all
-	if e.fit.Kept && e.fit.Rows < 32 { // threads that find no row bring those of further stages
-		e.xStage = e.r("shr.u32", "%s, %d", xRow, bits.Len(uint(e.fit.Rows))-1)
-		xRow = e.r("and.b32", "%s, %d", xRow, e.fit.Rows-1)
-		offset = e.r("mad.lo.s32", "%s, %d, %s", e.xStage, 2*depth, offset)
-		e.xLeft = e.r("mad.lo.s32", "%s, %d, %s", e.xStage, -depth, e.all)
-	}
 	m := e.r("add.s32", "%s, %s", e.m0, xRow)
 	if e.begin != "" {
 		offset = e.r("mad.lo.s32", "%s, 2, %s", e.begin, offset)
@@ -308,9 +340,6 @@ func (e *emitter) loads() {
 	swizzled := e.r("and.b32", "%s, 7", e.r("xor.b32", "%s, %s", unit, xRow))
 	to := e.r("add.s32", "%s, %s", e.r("shl.b32", "%s, 7", xRow), e.r("shl.b32", "%s, 4", swizzled))
 	to = e.r("mad.lo.s32", "%s, %d, %s", e.r("shr.u32", "%s, 3", unit), 128*e.fit.Rows, to)
-	if e.xStage != "" {
-		to = e.r("mad.lo.s32", "%s, %d, %s", e.xStage, e.fit.rowsBytes(), to)
-	}
 	e.xTo = e.r("add.s32", "%s, %s", to, e.base)
 	e.rows, e.mine = nil, ""
 	for j := 0; j < e.fit.Rows; j += 32 {
@@ -320,17 +349,9 @@ func (e *emitter) loads() {
 		}
 		e.rows = append(e.rows, ok)
 	}
-	if e.fit.Rows < 32 && !e.fit.Kept {
+	if e.fit.Rows < 32 {
 		e.mine = e.Make("p", "setp.lt.u32", "%s, %d", xRow, e.fit.Rows)
 	}
-
-	// The thread's second row is eight behind its first, and lies as that one.
-	first := e.r("mad.lo.s32", "%s, 16, %s", e.warp, e.quad)
-	first = e.r("mad.lo.s32", "%s, 64, %s", e.group, first)
-	e.codesAt = e.r("add.s32", "%s, %s", e.codesPlace(first, e.r("mov.b32", "0")), e.base)
-	e.scalesAt = e.r("mad.lo.s32", "%s, %d, %s", first, 2*e.fit.chunk(), e.scalesPlace())
-	e.descriptor = e.r("or.b32", "%s, %d", e.r("shr.u32", "%s, 4", e.base), 1<<16)
-	e.slotUse, e.scalesUse, e.stages = e.r("mov.b32", "0"), e.r("mov.b32", "0"), e.r("mov.b32", "0")
 }
 
 // codesPlace is where 16 bytes of codes lie in a stage. Eight rows at one place of their inner index lie in different banks.
@@ -341,8 +362,8 @@ func (e *emitter) codesPlace(row, unit string) string {
 	}
 	at := e.r("shl.b32", "%s, 4", e.r("xor.b32", "%s, %s", unit, by))
 	at = e.r("mad.lo.s32", "%s, %d, %s", row, depth*e.bits/8, at)
-	if e.fit.Kept {
-		return e.r("add.s32", "%s, %d", at, e.fit.keptBytes())
+	if e.fit.sorted() {
+		return e.r("add.s32", "%s, %d", at, e.fit.apartBytes())
 	}
 	return e.r("add.s32", "%s, %d", at, e.fit.rowsBytes())
 }
@@ -350,7 +371,7 @@ func (e *emitter) codesPlace(row, unit string) string {
 // bring asks for a stage. Behind the last one it brings zeros, or nothing by predicates, since an assembler has one wgmma wait for another where a branch lies
 // between. The inner index of memory that is aligned ends where a stage does.
 func (e *emitter) bring() {
-	if !e.fit.Kept {
+	if !e.fit.sorted() {
 		e.bringRows(e.slotBring, e.left)
 		e.Line("add.s64 \t%s, %s, %d", e.xFrom, e.xFrom, 2*depth)
 	}
@@ -372,7 +393,7 @@ func (e *emitter) bringWeights() {
 			where, size = "", e.within(e.r("mad.lo.s32", "%s, %d, %d", unit, 128/e.bits, i*depth/2), e.left, "")
 		}
 		for j, from := range e.codesFrom {
-			e.copy(where, at, j*columns/2*depth*e.bits/8, from, 64*i, size)
+			e.copy(where, at, j*8*depth*e.bits/8, from, 64*i, size)
 		}
 	}
 	e.bringScales(some)
@@ -392,9 +413,6 @@ func (e *emitter) bringRows(slot, left string) {
 	where := e.mine
 	if e.fit.Aligned {
 		where = e.Make("p", "setp.gt.s32", "%s, 0", left)
-		if e.mine != "" {
-			where = e.Make("p", "and.pred", "%s, %s", where, e.mine)
-		}
 	}
 	for i, ok := range e.rows {
 		if i > 0 {
@@ -408,26 +426,9 @@ func (e *emitter) bringRows(slot, left string) {
 	}
 }
 
-// keep asks for all of x.
-func (e *emitter) keep() {
-	per := max(1, 32/e.fit.Rows) // stages at a time
-	to, left := e.r("mov.b32", "0"), e.r("mov.b32", "%s", e.xLeft)
-	e.times((e.fit.Part/depth+per-1)/per, func() {
-		e.bringRows(to, left)
-		e.Line("add.s64 \t%s, %s, %d", e.xFrom, e.xFrom, 2*depth*per)
-		e.Line("add.s32 \t%s, %s, %d", to, to, per*e.fit.rowsBytes())
-		e.Line("sub.s32 \t%s, %s, %d", left, left, per*depth)
-	})
-}
-
 // fill asks for the first stages. Of some the weights are asked for already.
 func (e *emitter) fill(asked int) {
-	if e.fit.Kept {
-		e.keep()
-		for range asked { // all of them are in the first group, with x
-			e.Line("cp.async.commit_group")
-		}
-	} else if asked > 0 {
+	if asked > 0 && !e.fit.sorted() {
 		slot, left := e.r("mov.b32", "0"), e.r("mov.b32", "%s", e.all)
 		e.times(asked, func() {
 			e.bringRows(slot, left)
@@ -551,21 +552,10 @@ func (e *emitter) affines(far string) (rows [2]affine) {
 			}
 		}
 	}
-	if far != "" {
-		e.apart(rows, far)
+	if far == "" {
+		return rows
 	}
-	return rows
-}
-
-// holds reports whether weights are decoded by fma in their own type, which has to hold a code.
-func (e *emitter) holds() bool { return e.typ == ir.F16 || e.bits == 4 }
-
-// apart sets the upper bit of a half of a register if scale·code + bias may not fit an f32 exactly, for some codes of a row in a stage. Where it
-// fits, rounding it to f32 and then to 16 bits, as the term does, is the same as rounding it once, as fma does. It fits if
-// the exponents of scale and bias are not far apart: from the lowest bit of both to the highest of the sum there are then at most 24
-// bits. With a bias of 0 it always fits. Of four threads each looks at
-// one row and two groups, side by side in a word. Its halves are compared together: that of a scale is less than 2^15, which is added to that of a bias.
-func (e *emitter) apart(rows [2]affine, some string) {
+	// Of four threads each looks at one row and two groups.
 	lower := e.Make("p", "setp.lt.u32", "%s, 2", e.member)
 	even := e.Make("p", "setp.eq.u32", "%s, 0", e.r("and.b32", "%s, 1", e.member))
 	own := func(k int) string {
@@ -578,7 +568,19 @@ func (e *emitter) apart(rows [2]affine, some string) {
 		}
 		return e.either(lower, "r", v[0], v[1])
 	}
-	scale, bias := own(0), own(1)
+	e.apart(own(0), own(1), far)
+	return rows
+}
+
+// holds reports whether weights are decoded by fma in their own type, which has to hold a code.
+func (e *emitter) holds() bool { return e.typ == ir.F16 || e.bits == 4 }
+
+// apart sets the upper bit of a half of a register if scale·code + bias may not fit an f32 exactly, for some codes of a row in a stage. Where it
+// fits, rounding it to f32 and then to 16 bits, as the term does, is the same as rounding it once, as fma does. It fits if
+// the exponents of scale and bias are not far apart: from the lowest bit of both to the highest of the sum there are then at most 24
+// bits. With a bias of 0 it always fits. Two of them lie side by side in a word.
+// Its halves are compared together: that of a scale is less than 2^15, which is added to that of a bias.
+func (e *emitter) apart(scale, bias, some string) {
 	fraction, most := 10, 31
 	if e.typ == ir.BF16 {
 		fraction, most = 7, 255
@@ -627,6 +629,18 @@ func (e *emitter) products(once bool, asked int) (far string) {
 		}
 	}
 	e.fill(asked)
+	if e.fit.sorted() {
+		switch {
+		case !e.fit.Kept:
+			e.pass()
+		case !e.there:
+			e.keep()
+			e.Line("fence.proxy.async.shared::cta")
+			e.Line("bar.sync \t0")
+			e.there = true
+		}
+		e.fetch()
+	}
 	if e.fit.Long {
 		e.Mark(phases)
 		e.Line("max.s32 \t%s, %s, 0", end, e.r("sub.s32", "%s, %d", rest, phase))
@@ -634,20 +648,16 @@ func (e *emitter) products(once bool, asked int) (far string) {
 	for _, v := range e.acc {
 		e.Line("mov.f32 \t%s, 0f00000000", v)
 	}
-	if e.fit.Kept {
+	e.Mark(stage)
+	if e.fit.sorted() {
+		e.sortedStage(far, once)
+	} else {
 		e.Line("cp.async.wait_group \t%d", e.fit.ahead()-1)
 		e.Line("fence.proxy.async.shared::cta")
+		e.Line("bar.sync \t0")
+		e.stage(far, once)
+		e.count()
 	}
-	e.Mark(stage)
-	e.Line("cp.async.wait_group \t%d", e.fit.ahead()-1)
-	if !e.fit.Kept {
-		e.Line("fence.proxy.async.shared::cta")
-	}
-	e.Line("bar.sync \t0")
-	e.stage(far, once)
-	e.next(e.slotUse)
-	e.Line("add.s32 \t%s, %s, 1", e.stages, e.stages)
-	e.turn(e.scalesUse, e.Make("p", "setp.eq.u32", "%s, 0", e.r("and.b32", "%s, %d", e.stages, e.fit.period(e.product.group)-1)))
 	e.Line("sub.s32 \t%s, %s, %d", rest, rest, depth)
 	e.Line("@%s bra \t%s", e.Make("p", "setp.gt.s32", "%s, %s", rest, end), stage)
 	e.Line("wgmma.wait_group.sync.aligned \t0")
@@ -665,16 +675,18 @@ func (e *emitter) products(once bool, asked int) (far string) {
 	return far
 }
 
+// count counts the stage on that is multiplied.
+func (e *emitter) count() {
+	e.next(e.slotUse)
+	e.Line("add.s32 \t%s, %s, 1", e.stages, e.stages)
+	e.turn(e.scalesUse, e.Make("p", "setp.eq.u32", "%s, 0", e.r("and.b32", "%s, %d", e.stages, e.fit.period(e.product.group)-1)))
+}
+
 // stage multiplies a stage, and asks for another one.
 func (e *emitter) stage(far string, once bool) {
 	rows := e.affines(far)
 	codes := e.r("add.s32", "%s, %s", e.codesAt, e.slotUse)
-	lowest := e.descriptor
-	if e.fit.Kept {
-		lowest = e.r("mad.lo.s32", "%s, %d, %s", e.stages, e.fit.rowsBytes()>>4, lowest)
-	} else {
-		lowest = e.r("add.s32", "%s, %s", lowest, e.r("shr.u32", "%s, 4", e.slotUse))
-	}
+	lowest := e.r("add.s32", "%s, %s", e.descriptor, e.r("shr.u32", "%s, 4", e.slotUse))
 	per := 128 / e.bits // codes in 16 bytes
 	for from := 0; from < depth; from += per {
 		var words [2][4]string
@@ -703,35 +715,47 @@ func (e *emitter) stage(far string, once bool) {
 					}
 				}
 			}
-			d := e.Make("rd", "mov.b64", "{%s, %s}", e.r("add.s32", "%s, %d", lowest, step%4*2+step/4*8*e.fit.Rows), e.high)
-			e.Line("wgmma.fence.sync.aligned")
-			name := e.typ.String()
-			e.Line("wgmma.mma_async.sync.aligned.m64n%dk16.f32.%s.%s \t{%s}, {%s}, %s, %s, 1, 1, 0",
-				e.fit.Rows, name, name, strings.Join(e.acc, ", "), strings.Join(a[:], ", "), d, e.always)
-			e.Line("wgmma.commit_group.sync.aligned")
-			switch { // while tensor cores have something to do
-			case step > 0:
-			case e.fit.whole(): // there is nothing to bring; groups are counted
-				e.Line("cp.async.commit_group")
-			default:
-				e.bring()
-			}
+			e.multiply(lowest, step)
 		}
+	}
+}
+
+// multiply multiplies a step of a stage, whose left factor is decoded. Where x of the stage lies a descriptor says.
+func (e *emitter) multiply(lowest string, step int) {
+	d := e.Make("rd", "mov.b64", "{%s, %s}", e.r("add.s32", "%s, %d", lowest, step%4*2+step/4*8*e.fit.Rows), e.high)
+	e.Line("wgmma.fence.sync.aligned")
+	name := e.typ.String()
+	e.Line("wgmma.mma_async.sync.aligned.m64n%dk16.f32.%s.%s \t{%s}, {%s}, %s, %s, 1, 1, 0",
+		e.fit.Rows, name, name, strings.Join(e.acc, ", "), strings.Join(e.frag[step%ring][:], ", "), d, e.always)
+	e.Line("wgmma.commit_group.sync.aligned")
+	switch { // while tensor cores have something to do
+	case step == 1 && e.fit.sorted() && !e.fit.Kept:
+		e.storeRows()
+		e.askRows()
+	case step > 0:
+	case e.fit.whole(): // there is nothing to bring; groups are counted
+		e.Line("cp.async.commit_group")
+	default:
+		e.bring()
 	}
 }
 
 // twice makes two weights in f32, and rounds them to 16 bits. A code is put into the fraction of 2^23. A product of a scale and
 // a code is exact, so that fma rounds as often as the term.
 func (e *emitter) twice(to string, words []string, scale, bias string) {
-	both := e.both(words)
+	second := 16
+	if e.bits == 4 {
+		second = 20
+	}
+	e.twiceOf(to, e.both(words), 0, second, scale, bias)
+}
+
+// twiceOf does so with two codes that lie at two places of a word.
+func (e *emitter) twiceOf(to, word string, first, second int, scale, bias string) {
 	scale, bias = e.low(scale), e.low(bias)
 	var v [2]string
-	for k := range v {
-		shift := 16 * k
-		if e.bits == 4 {
-			shift = 20 * k
-		}
-		code := e.r("and.b32", "%s, %d", e.r("shr.u32", "%s, %d", both, shift), 1<<e.bits-1)
+	for k, shift := range []int{first, second} {
+		code := e.r("and.b32", "%s, %d", e.r("shr.u32", "%s, %d", word, shift), 1<<e.bits-1)
 		code = e.r("sub.rn.f32", "%s, 0f4B000000", e.r("or.b32", "%s, 0x4B000000", code))
 		v[k] = e.r("fma.rn.f32", "%s, %s, %s", code, scale, bias)
 	}
@@ -761,8 +785,12 @@ func (e *emitter) once(to string, words []string, scale, bias string) {
 		both = e.r("prmt.b32", "%s, %s, 0x7610", both, e.r("shr.u32", "%s, 4", both))
 	}
 	// 0xEA: (a & b) | c
-	code := e.r("lop3.b32", "%s, %s, %s, 0xEA", both, e.mask, e.magic)
+	e.onceOf(to, e.r("lop3.b32", "%s, %s, %s, 0xEA", both, e.mask, e.magic), e.magic, scale, bias)
+}
+
+// onceOf does so with codes that are in the fraction.
+func (e *emitter) onceOf(to, code, magic, scale, bias string) {
 	name := e.typ.String()
-	code = e.r("sub.rn."+name+"x2", "%s, %s", code, e.magic)
+	code = e.r("sub.rn."+name+"x2", "%s, %s", code, magic)
 	e.Line("fma.rn.%sx2 \t%s, %s, %s, %s", name, to, code, scale, bias)
 }

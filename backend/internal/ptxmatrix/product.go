@@ -130,7 +130,7 @@ const (
 	minSlots = 3
 	maxSlots = 8
 	// keptSlots is how many there are at least, unless they are for all stages, where all of x is kept in shared memory.
-	keptSlots = 6
+	keptSlots = 4
 	// sharedMemory is how much a block may have.
 	sharedMemory = 227 << 10
 	// mostSplits is how many blocks share the inner index at most: more need not fit a group of multiprocessors of the GPU.
@@ -264,32 +264,32 @@ func (f Fit) with(slots int) Fit {
 	return f
 }
 
-// blocks is how many blocks are launched.
-func (p *product) blocks(groups [3]uint64, f Fit) uint64 {
-	grid, _, _ := p.Launch(groups, f)
-	return grid[0] * grid[1]
-}
-
 // cost is about how many cycles a launch takes.
 func (p *product) cost(groups [3]uint64, given Given, f Fit) uint64 {
-	// Those of a stage: of tensor cores, or of decoding, which takes a warp some 300 instructions.
-	cycles := map[int]uint64{128: 2100, 64: 1400, 32: 1250, 16: 1230, 8: 1220}[f.Rows]
+	// Those of a stage: of tensor cores, or of decoding, which takes fewer instructions where x is sorted. Where it is kept no warp waits for all others.
+	cycles := map[int]uint64{128: 3100, 64: 2100, 32: 1800, 16: 1720, 8: 1700}[f.Rows]
+	switch {
+	case f.sorted() && !f.Kept:
+		cycles = map[int]uint64{64: 1700, 32: 1500, 16: 1450, 8: 1400}[f.Rows]
+	case f.Kept:
+		cycles = map[int]uint64{128: 2400, 64: 1400, 32: 1270, 16: 1200, 8: 1150}[f.Rows]
+	}
 	stages := uint64(f.Part / depth)
 	if stages == 0 { // nobody knows how many
 		stages = 64
 	}
 	// Beginning, waiting for the first stage, and storing results; of a cluster, also meeting twice and sending sums.
-	each := stages*cycles + 1500
-	at := uint64(max(1, given.Multiprocessors))
+	each := stages*cycles + 800 + 45*uint64(f.Rows)
+	at := max(1, given.Multiprocessors)
 	if f.Splits > 1 {
-		each += 1500 + 40*uint64(f.Rows)
-		// Multiprocessors come in groups of 16 or 18, of which a cluster has those of one.
-		if at -= at % 2; f.Splits > 2 {
-			at -= at % 16
-		}
-		at = max(at, uint64(f.Splits))
+		each += uint64(bits.Len(uint(f.Splits))-1) * (600 + 60*uint64(f.Rows))
+		// Multiprocessors come in groups of up to 18, of which a cluster has those of one: of 132 clusters of eight have 112.
+		const group = 18
+		at = max(f.Splits, at/group*(group-group%f.Splits)+at%group/f.Splits*f.Splits)
 	}
-	return (p.blocks(groups, f) + at - 1) / at * each
+	grid, _, _ := p.Launch(groups, f)
+	tiles := grid[0] / uint64(f.Splits) // each reads all weights, of which memory brings what is not in a cache
+	return (grid[0]*grid[1] + uint64(at) - 1) / uint64(at) * (each + each*(tiles-1)/32)
 }
 
 // Wide implements [Kernel].
@@ -326,34 +326,47 @@ func (p *product) Launch(groups [3]uint64, f Fit) (grid [3]uint64, threadsOf, sh
 
 func (p *product) codesBytes() int { return columns * depth * p.bits / 8 }
 
-// rowsBytes are those of x in a stage, and keptBytes those of all x that is kept.
-func (f Fit) rowsBytes() int { return 2 * depth * f.Rows }
+// sorted reports whether threads store x in shared memory, in an order that suits codes: all that is kept, or stage by stage.
+func (f Fit) sorted() bool { return f.Kept || f.Aligned && f.Rows <= 64 }
 
-func (f Fit) keptBytes() int {
-	if !f.Kept {
-		return 0
+// rowsSlots is how many stages of x lie in shared memory, if they lie apart from codes: of those that are not kept one that is multiplied, one that may be
+// still, and one that is stored.
+func (f Fit) rowsSlots() int {
+	switch {
+	case f.Kept:
+		return f.Part / depth
+	case f.sorted():
+		return 3
 	}
-	return f.Part / depth * f.rowsBytes()
+	return 0
 }
 
-// stageBytes are those of codes, and of x unless that is kept. Stages lie behind what is kept.
+// rowsBytes are those of x in a stage, and apartBytes those of all x that lies apart from codes.
+func (f Fit) rowsBytes() int { return 2 * depth * f.Rows }
+
+func (f Fit) apartBytes() int { return f.rowsSlots() * f.rowsBytes() }
+
+// stageBytes are those of codes, and of x unless that lies apart, before all stages.
 func (p *product) stageBytes(f Fit) int {
-	if f.Kept {
+	if f.sorted() {
 		return p.codesBytes()
 	}
 	return f.rowsBytes() + p.codesBytes()
 }
 
 // behindStages is where scales lie in shared memory, behind stages.
-func (p *product) behindStages(f Fit) int { return f.keptBytes() + f.Slots*p.stageBytes(f) }
+func (p *product) behindStages(f Fit) int { return f.apartBytes() + f.Slots*p.stageBytes(f) }
 
 // whole reports whether there is memory for all stages that a block has.
 func (f Fit) whole() bool { return f.Part > 0 && f.Slots*depth >= f.Part }
 
 // ahead is how many stages are asked for before the first one is multiplied.
 func (f Fit) ahead() int {
-	if f.whole() {
+	switch {
+	case f.whole():
 		return f.Slots
+	case f.sorted(): // the last one's place is free when the next one is read
+		return f.Slots - 1
 	}
 	return f.Slots - 2
 }

@@ -366,13 +366,23 @@ func TestProductFits(t *testing.T) {
 		part       int
 		blocks     uint64
 	}{
-		{"add_float16_t_gs_32_b_4", 4096, 4096, 2, 0, 8, 8, 512, 128},
-		{"add_float16_t_gs_32_b_4", 4096, 4096, 0, 8, 8, 8, 512, 128},
-		{"add_float16_t_gs_32_b_4", 14336, 4096, 9, 0, 16, 8, 1792, 128},
-		{"add_bfloat16_t_gs_128_b_4", 4096, 4096, 30, 0, 32, 8, 512, 128},
-		{"add_float16_t_gs_64_b_8", 14336, 4096, 0, 64, 64, 8, 1792, 128},
-		{"silu_mul_float16_t_gs_32_b_4", 4096, 14336, 8, 0, 8, 1, 4096, 112},
-		{"x3_float16_t_gs_32_b_4", 4096, 6144, 8, 0, 8, 4, 1024, 104},
+		// What was fastest on an H200 of 2, 8 and 64 rows.
+		{"x3_float16_t_gs_32_b_4", 4096, 6144, 2, 0, 8, 4, 1024, 104},
+		{"add_float16_t_gs_32_b_4", 4096, 4096, 2, 0, 8, 4, 1024, 64},
+		{"silu_mul_float16_t_gs_32_b_4", 4096, 14336, 2, 0, 8, 1, 4096, 112},
+		{"add_float16_t_gs_32_b_4", 14336, 4096, 2, 0, 8, 4, 3584, 64},
+		{"x2_float16_t_gs_32_b_4", 4096, 128256, 8, 0, 8, 1, 4096, 502},
+		{"add_float16_t_gs_32_b_4", 4096, 4096, 0, 8, 8, 4, 1024, 64},
+		{"x3_float16_t_gs_32_b_4", 4096, 6144, 0, 64, 64, 4, 1024, 104},
+		{"add_float16_t_gs_32_b_4", 4096, 4096, 64, 0, 64, 4, 1024, 64},
+		{"silu_mul_float16_t_gs_32_b_4", 4096, 14336, 64, 0, 64, 1, 4096, 112},
+		{"add_float16_t_gs_32_b_4", 14336, 4096, 64, 0, 64, 4, 3584, 64},
+		{"x2_float16_t_gs_32_b_4", 4096, 128256, 64, 0, 64, 1, 4096, 502},
+		// Others.
+		{"add_float16_t_gs_32_b_4", 14336, 4096, 9, 0, 16, 4, 3584, 64},
+		{"add_bfloat16_t_gs_128_b_4", 4096, 4096, 30, 0, 32, 4, 1024, 64},
+		{"add_float16_t_gs_64_b_8", 14336, 4096, 0, 64, 64, 4, 3584, 64},
+		{"add_float16_t_gs_32_b_4", 4096, 2048, 8, 0, 8, 8, 512, 64},
 		{"add_float16_t_gs_32_b_4", 4096, 4096, 0, 0, 128, 1, 4096, 512},
 		{"add_float16_t_gs_32_b_4", 512, 256, 8, 0, 8, 1, 512, 1},
 		{"add_float16_t_gs_32_b_4", 14336, 4096, 4096, 0, 128, 2, 7168, 1024},
@@ -441,7 +451,8 @@ func TestBeforeWait(t *testing.T) {
 				require.Empty(t, early)
 				continue
 			}
-			require.Equal(t, 3, strings.Count(before, "cp.async"), "two rows of codes, and scales or biases")
+			require.Equal(t, 3, strings.Count(before, ".shared.global"), "two rows of codes, and scales or biases")
+			require.Equal(t, 1, strings.Count(before, "cp.async.commit_group"), "each stage is waited for by itself")
 			require.Len(t, early, 6)
 			for _, i := range early {
 				require.Regexp(t, "^(w|scales|biases)_(gate|up)$", k.Args[i].Name)
@@ -505,6 +516,7 @@ func TestWaits(t *testing.T) {
 		{1024, 8, 2, nvptx.Launch{Values: true}, 22},
 		{2560, 32, 2, nvptx.Launch{Values: true}, 24},
 		{3072, 8, 1, nvptx.Launch{Values: true, Programmatic: true}, 20},
+		{1920, 64, 1, nvptx.Launch{Values: true, Programmatic: true}, 20},
 	}, 4) {
 		k, p := described(t, name)
 		groups := [3]uint64{1, 1, 1}
@@ -519,10 +531,10 @@ func TestWaits(t *testing.T) {
 		loop, first := false, true
 		for i, l := range lines {
 			op := strings.TrimSuffix(strings.Fields(l + " -")[0], ";")
-			loop = loop || op == "cp.async.wait_group" // what stands before the first loop, and behind it, waits for less
+			loop = loop || op == "cp.async.wait_group" || op == "fence.proxy.async.shared::cta" // what stands before the first loop, and behind it, waits for less
 			first = first && !strings.HasPrefix(op, "bar.red")
 			switch op {
-			case "cp.async.wait_group", "cp.async.commit_group", "fence.proxy.async.shared::cta", "bar.sync", "wgmma.wait_group.sync.aligned", "wgmma.commit_group.sync.aligned", "wgmma.fence.sync.aligned":
+			case "cp.async.wait_group", "cp.async.commit_group", "fence.proxy.async.shared::cta", "bar.sync", "bar.warp.sync", "wgmma.wait_group.sync.aligned", "wgmma.commit_group.sync.aligned", "wgmma.fence.sync.aligned":
 				if loop && first {
 					waits = append(waits, i)
 				}
@@ -552,7 +564,12 @@ func TestWaits(t *testing.T) {
 		require.GreaterOrEqual(t, len(waits), x.waits)
 		cluster := slices.DeleteFunc(slices.Clone(waits), func(i int) bool { return !strings.Contains(lines[i], "barrier.cluster") })
 		require.Len(t, cluster, map[int]int{1: 0, 2: 4}[x.splits])
-		for _, i := range append(sample.Of(t, "waits of products", waits, 16), cluster...) {
+		// Threads meet, and what orders x that is kept stands before the loop; of the others there are many alike.
+		rare := slices.DeleteFunc(slices.Clone(waits), func(i int) bool {
+			return !strings.Contains(lines[i], "bar.") && !strings.Contains(lines[i], "fence.proxy")
+		})
+		require.Len(t, rare, map[[2]bool]int{{}: 2, {true}: 5, {true, true}: 4}[[2]bool{x.rows < 128, f.Kept}])
+		for _, i := range append(append(sample.Of(t, "waits of products", waits, 16), cluster...), rare...) {
 			text := slices.Clone(lines)
 			text[i] = ""
 			require.Error(t, run(strings.Join(text, "")), "of %+v without line %d: %s", x, i+1, lines[i])
