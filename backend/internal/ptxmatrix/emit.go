@@ -30,7 +30,6 @@ type emitter struct {
 	chunk                                          string   // of scales, which is brought next: its place in shared memory
 	mine                                           string   // predicate: the thread brings x; "" if all do
 	there                                          bool     // x is kept already
-	passed                                         passed   // x that is on its way through the thread's registers
 	rows                                           []string // predicates: there are these rows of x; if memory is aligned, how many bytes of them are copied
 	all, left                                      string   // elements of the inner index that the block has, and that no stage has yet
 
@@ -41,7 +40,7 @@ type emitter struct {
 	stages                                            string // how many stages have been multiplied
 	brought                                           string // how many stages have been asked for
 	frag                                              [ring][4]string
-	held                                              held   // of the stage that is multiplied, where x is sorted
+	kept                                              held   // of the stage that is multiplied, where x is kept
 	mask, magic, upper                                string // the bits of codes, and of powers of two in whose fractions they are as many
 	selector, high, always                            string
 
@@ -90,9 +89,9 @@ func (p *product) Emit(launch nvptx.Launch, f Fit) []byte {
 	return e.text(threads)
 }
 
-// early is of how many stages weights are asked for before the wait. x comes behind all of them, in their groups unless threads store it.
+// early is of how many stages weights are asked for before the wait. x comes behind all of them, in the first one's group unless it is kept.
 func (f Fit) early() int {
-	if f.whole() || f.sorted() {
+	if f.whole() || f.Kept {
 		return f.ahead()
 	}
 	return min(f.ahead(), earlyStages)
@@ -115,7 +114,7 @@ func (e *emitter) ask(stages int) {
 	e.weights()
 	idle := e.Label()
 	e.Line("@%s bra \t%s", e.outside, idle)
-	if e.fit.sorted() {
+	if e.fit.Kept {
 		e.times(stages, e.bring)
 	} else {
 		e.times(stages, e.bringWeights)
@@ -198,7 +197,7 @@ func (e *emitter) place() {
 	// The upper half of a descriptor: 128-byte swizzle, 1024 bytes from eight rows to the next eight.
 	e.high = e.r("mov.b32", "%d", 1<<30|1024>>4)
 	e.always = e.Make("p", "setp.eq.u32", "%s, %s", e.K, e.K)
-	if e.fit.sorted() {
+	if e.fit.Kept {
 		magic := 0x64006400 // 1024
 		if e.typ == ir.BF16 {
 			magic = 0x43004300 // 128
@@ -309,7 +308,7 @@ func (e *emitter) scalesPlace() string {
 // loads finds what the thread brings of each stage of x, unless that is kept, and where it finds what it multiplies.
 func (e *emitter) loads() {
 	unit := e.r("mov.b32", "0")
-	if e.fit.sorted() {
+	if e.fit.Kept {
 		unit = e.r("mul.lo.s32", "%s, %d", e.member, e.bits/4)
 	} else {
 		e.loadsRows()
@@ -319,7 +318,7 @@ func (e *emitter) loads() {
 	first = e.r("mad.lo.s32", "%s, 64, %s", e.group, first)
 	e.codesAt = e.r("add.s32", "%s, %s", e.codesPlace(first, unit), e.base)
 	e.scalesAt = e.r("mad.lo.s32", "%s, %d, %s", first, 2*e.fit.chunk(), e.scalesPlace())
-	if e.fit.sorted() {
+	if e.fit.Kept {
 		e.scalesAt = e.r("mad.lo.s32", "%s, 2, %s", e.r("shr.u32", "%s, %d", e.member, bits.Len(uint(e.product.group/32))-1), e.scalesAt)
 	}
 	e.descriptor = e.r("or.b32", "%s, %d", e.r("shr.u32", "%s, 4", e.base), 1<<16)
@@ -362,8 +361,8 @@ func (e *emitter) codesPlace(row, unit string) string {
 	}
 	at := e.r("shl.b32", "%s, 4", e.r("xor.b32", "%s, %s", unit, by))
 	at = e.r("mad.lo.s32", "%s, %d, %s", row, depth*e.bits/8, at)
-	if e.fit.sorted() {
-		return e.r("add.s32", "%s, %d", at, e.fit.apartBytes())
+	if e.fit.Kept {
+		return e.r("add.s32", "%s, %d", at, e.fit.keptBytes())
 	}
 	return e.r("add.s32", "%s, %d", at, e.fit.rowsBytes())
 }
@@ -371,7 +370,7 @@ func (e *emitter) codesPlace(row, unit string) string {
 // bring asks for a stage. Behind the last one it brings zeros, or nothing by predicates, since an assembler has one wgmma wait for another where a branch lies
 // between. The inner index of memory that is aligned ends where a stage does.
 func (e *emitter) bring() {
-	if !e.fit.sorted() {
+	if !e.fit.Kept {
 		e.bringRows(e.slotBring, e.left)
 		e.Line("add.s64 \t%s, %s, %d", e.xFrom, e.xFrom, 2*depth)
 	}
@@ -413,6 +412,9 @@ func (e *emitter) bringRows(slot, left string) {
 	where := e.mine
 	if e.fit.Aligned {
 		where = e.Make("p", "setp.gt.s32", "%s, 0", left)
+		if e.mine != "" {
+			where = e.Make("p", "and.pred", "%s, %s", where, e.mine)
+		}
 	}
 	for i, ok := range e.rows {
 		if i > 0 {
@@ -428,7 +430,7 @@ func (e *emitter) bringRows(slot, left string) {
 
 // fill asks for the first stages. Of some the weights are asked for already.
 func (e *emitter) fill(asked int) {
-	if asked > 0 && !e.fit.sorted() {
+	if asked > 0 && !e.fit.Kept {
 		slot, left := e.r("mov.b32", "0"), e.r("mov.b32", "%s", e.all)
 		e.times(asked, func() {
 			e.bringRows(slot, left)
@@ -629,11 +631,8 @@ func (e *emitter) products(once bool, asked int) (far string) {
 		}
 	}
 	e.fill(asked)
-	if e.fit.sorted() {
-		switch {
-		case !e.fit.Kept:
-			e.pass()
-		case !e.there:
+	if e.fit.Kept {
+		if !e.there {
 			e.keep()
 			e.Line("fence.proxy.async.shared::cta")
 			e.Line("bar.sync \t0")
@@ -649,8 +648,8 @@ func (e *emitter) products(once bool, asked int) (far string) {
 		e.Line("mov.f32 \t%s, 0f00000000", v)
 	}
 	e.Mark(stage)
-	if e.fit.sorted() {
-		e.sortedStage(far, once)
+	if e.fit.Kept {
+		e.keptStage(far, once)
 	} else {
 		e.Line("cp.async.wait_group \t%d", e.fit.ahead()-1)
 		e.Line("fence.proxy.async.shared::cta")
@@ -729,9 +728,6 @@ func (e *emitter) multiply(lowest string, step int) {
 		e.fit.Rows, name, name, strings.Join(e.acc, ", "), strings.Join(e.frag[step%ring][:], ", "), d, e.always)
 	e.Line("wgmma.commit_group.sync.aligned")
 	switch { // while tensor cores have something to do
-	case step == 1 && e.fit.sorted() && !e.fit.Kept:
-		e.storeRows()
-		e.askRows()
 	case step > 0:
 	case e.fit.whole(): // there is nothing to bring; groups are counted
 		e.Line("cp.async.commit_group")

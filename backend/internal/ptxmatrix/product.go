@@ -266,12 +266,9 @@ func (f Fit) with(slots int) Fit {
 
 // cost is about how many cycles a launch takes.
 func (p *product) cost(groups [3]uint64, given Given, f Fit) uint64 {
-	// Those of a stage: of tensor cores, or of decoding, which takes fewer instructions where x is sorted. Where it is kept no warp waits for all others.
+	// Those of a stage: of tensor cores, or of decoding. Where x is kept no warp waits for all others, and decoding takes fewer instructions.
 	cycles := map[int]uint64{128: 3100, 64: 2100, 32: 1800, 16: 1720, 8: 1700}[f.Rows]
-	switch {
-	case f.sorted() && !f.Kept:
-		cycles = map[int]uint64{64: 1700, 32: 1500, 16: 1450, 8: 1400}[f.Rows]
-	case f.Kept:
+	if f.Kept {
 		cycles = map[int]uint64{128: 2400, 64: 1400, 32: 1270, 16: 1200, 8: 1150}[f.Rows]
 	}
 	stages := uint64(f.Part / depth)
@@ -326,36 +323,26 @@ func (p *product) Launch(groups [3]uint64, f Fit) (grid [3]uint64, threadsOf, sh
 
 func (p *product) codesBytes() int { return columns * depth * p.bits / 8 }
 
-// sorted reports whether threads store x in shared memory, in an order that suits codes: all that is kept, or stage by stage.
-func (f Fit) sorted() bool { return f.Kept || f.Aligned && f.Rows <= 64 }
-
-// rowsSlots is how many stages of x lie in shared memory, if they lie apart from codes: of those that are not kept one that is multiplied, one that may be
-// still, and one that is stored.
-func (f Fit) rowsSlots() int {
-	switch {
-	case f.Kept:
-		return f.Part / depth
-	case f.sorted():
-		return 3
-	}
-	return 0
-}
-
-// rowsBytes are those of x in a stage, and apartBytes those of all x that lies apart from codes.
+// rowsBytes are those of x in a stage, and keptBytes those of all x that is kept.
 func (f Fit) rowsBytes() int { return 2 * depth * f.Rows }
 
-func (f Fit) apartBytes() int { return f.rowsSlots() * f.rowsBytes() }
+func (f Fit) keptBytes() int {
+	if !f.Kept {
+		return 0
+	}
+	return f.Part / depth * f.rowsBytes()
+}
 
-// stageBytes are those of codes, and of x unless that lies apart, before all stages.
+// stageBytes are those of codes, and of x unless that is kept. Stages lie behind what is kept.
 func (p *product) stageBytes(f Fit) int {
-	if f.sorted() {
+	if f.Kept {
 		return p.codesBytes()
 	}
 	return f.rowsBytes() + p.codesBytes()
 }
 
 // behindStages is where scales lie in shared memory, behind stages.
-func (p *product) behindStages(f Fit) int { return f.apartBytes() + f.Slots*p.stageBytes(f) }
+func (p *product) behindStages(f Fit) int { return f.keptBytes() + f.Slots*p.stageBytes(f) }
 
 // whole reports whether there is memory for all stages that a block has.
 func (f Fit) whole() bool { return f.Part > 0 && f.Slots*depth >= f.Part }
@@ -365,7 +352,7 @@ func (f Fit) ahead() int {
 	switch {
 	case f.whole():
 		return f.Slots
-	case f.sorted(): // the last one's place is free when the next one is read
+	case f.Kept: // the last one's place is free when the next one is read
 		return f.Slots - 1
 	}
 	return f.Slots - 2
