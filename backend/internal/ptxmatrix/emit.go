@@ -634,7 +634,9 @@ func (e *emitter) products(once bool, asked int) (far string) {
 	if e.fit.Kept {
 		if !e.there {
 			e.keep()
-			e.Line("fence.proxy.async.shared::cta")
+			if !e.fit.byWarps() {
+				e.Line("fence.proxy.async.shared::cta")
+			}
 			e.Line("bar.sync \t0")
 			e.there = true
 		}
@@ -659,7 +661,9 @@ func (e *emitter) products(once bool, asked int) (far string) {
 	}
 	e.Line("sub.s32 \t%s, %s, %d", rest, rest, depth)
 	e.Line("@%s bra \t%s", e.Make("p", "setp.gt.s32", "%s, %s", rest, end), stage)
-	e.Line("wgmma.wait_group.sync.aligned \t0")
+	if !e.fit.byWarps() {
+		e.Line("wgmma.wait_group.sync.aligned \t0")
+	}
 	if e.fit.Long {
 		for i, v := range e.acc {
 			e.Line("add.rn.f32 \t%s, %s, %s", v, v, e.Make("f", "ld.shared.f32", "[%s+%d]", saved, 4*threads*i))
@@ -721,19 +725,25 @@ func (e *emitter) stage(far string, once bool) {
 
 // multiply multiplies a step of a stage, whose left factor is decoded. Where x of the stage lies a descriptor says.
 func (e *emitter) multiply(lowest string, step int) {
+	defer func() {
+		switch { // while tensor cores have something to do
+		case step > 0:
+		case e.fit.whole(): // there is nothing to bring; groups are counted
+			e.Line("cp.async.commit_group")
+		default:
+			e.bring()
+		}
+	}()
+	if e.fit.byWarps() {
+		e.multiplyByWarps(lowest, step)
+		return
+	}
 	d := e.Make("rd", "mov.b64", "{%s, %s}", e.r("add.s32", "%s, %d", lowest, step%4*2+step/4*8*e.fit.Rows), e.high)
 	e.Line("wgmma.fence.sync.aligned")
 	name := e.typ.String()
 	e.Line("wgmma.mma_async.sync.aligned.m64n%dk16.f32.%s.%s \t{%s}, {%s}, %s, %s, 1, 1, 0",
 		e.fit.Rows, name, name, strings.Join(e.acc, ", "), strings.Join(e.frag[step%ring][:], ", "), d, e.always)
 	e.Line("wgmma.commit_group.sync.aligned")
-	switch { // while tensor cores have something to do
-	case step > 0:
-	case e.fit.whole(): // there is nothing to bring; groups are counted
-		e.Line("cp.async.commit_group")
-	default:
-		e.bring()
-	}
 }
 
 // twice makes two weights in f32, and rounds them to 16 bits. A code is put into the fraction of 2^23. A product of a scale and

@@ -127,12 +127,22 @@ func (e *emitter) keptStage(far string, once bool) {
 			}
 		}
 	}
-	lowest := e.r("mad.lo.s32", "%s, %d, %s", e.stages, e.fit.rowsBytes()>>4, e.descriptor)
+	lowest := ""
+	if e.fit.byWarps() {
+		// Of eight rows a lane reads one, and of 16 columns of it two and two. Where eight of them lie depends on the row.
+		row := e.r("mad.lo.s32", "%s, 128, %s", e.quad, e.r("shl.b32", "%s, 4", e.quad))
+		row = e.r("mad.lo.s32", "%s, 4, %s", e.member, row)
+		lowest = e.r("add.s32", "%s, %s", row, e.r("mad.lo.s32", "%s, %d, %s", e.stages, e.fit.rowsBytes(), e.base))
+	} else {
+		lowest = e.r("mad.lo.s32", "%s, %d, %s", e.stages, e.fit.rowsBytes()>>4, e.descriptor)
+	}
 	const steps = depth / 16
 	var shifted [2]string
 	for step := range steps {
 		a := e.frag[step%ring]
-		e.Line("wgmma.wait_group.sync.aligned \t%d", ring-1)
+		if !e.fit.byWarps() {
+			e.Line("wgmma.wait_group.sync.aligned \t%d", ring-1)
+		}
 		for i, words := range e.kept.words {
 			word := words[step*e.bits/8]
 			for j := range 2 {
@@ -156,6 +166,23 @@ func (e *emitter) keptStage(far string, once bool) {
 			e.fetch()
 		}
 		e.multiply(lowest, step)
+	}
+}
+
+// byWarps reports whether each warp multiplies by itself: of few rows wgmma takes as long as of 64, since it reads the left factor from registers.
+func (f Fit) byWarps() bool { return f.Kept && f.Rows <= 16 }
+
+// multiplyByWarps is multiply by mma.sync, whose factors and sums a warp has where it has those of wgmma.
+func (e *emitter) multiplyByWarps(lowest string, step int) {
+	a, name := e.frag[step%ring], e.typ.String()
+	for tile := range e.fit.Rows / 8 {
+		var b [2]string
+		for i := range b {
+			at := e.r("xor.b32", "%s, %d", lowest, (2*step+i)%8*16)
+			b[i] = e.r("ld.shared.b32", "[%s+%d]", at, step/4*128*e.fit.Rows+1024*tile)
+		}
+		sums := list(e.acc[4*tile:][:4])
+		e.Line("mma.sync.aligned.m16n8k16.row.col.f32.%s.%s.f32 \t{%s}, {%s}, {%s}, {%s}", name, name, sums, list(a[:]), list(b[:]), sums)
 	}
 }
 

@@ -513,9 +513,9 @@ func TestWaits(t *testing.T) {
 		waits           int // how many are left out, at least
 	}{
 		{1792, 128, 1, nvptx.Launch{Values: true}, 20},
-		{1024, 8, 2, nvptx.Launch{Values: true}, 22},
+		{1024, 8, 2, nvptx.Launch{Values: true}, 10}, // warps multiply by themselves
 		{2560, 32, 2, nvptx.Launch{Values: true}, 24},
-		{3072, 8, 1, nvptx.Launch{Values: true, Programmatic: true}, 20},
+		{3072, 8, 1, nvptx.Launch{Values: true, Programmatic: true}, 5},
 	}, 4) {
 		k, p := described(t, name)
 		groups := [3]uint64{1, 1, 1}
@@ -530,7 +530,7 @@ func TestWaits(t *testing.T) {
 		loop, first := false, true
 		for i, l := range lines {
 			op := strings.TrimSuffix(strings.Fields(l + " -")[0], ";")
-			loop = loop || op == "cp.async.wait_group" || op == "fence.proxy.async.shared::cta" // what stands before the first loop, and behind it, waits for less
+			loop = loop || op == "cp.async.wait_group" || op == "fence.proxy.async.shared::cta" || op == "bar.sync" // what stands before the first loop, and behind it, waits for less
 			first = first && !strings.HasPrefix(op, "bar.red")
 			switch op {
 			case "cp.async.wait_group", "cp.async.commit_group", "fence.proxy.async.shared::cta", "bar.sync", "bar.warp.sync", "wgmma.wait_group.sync.aligned", "wgmma.commit_group.sync.aligned", "wgmma.fence.sync.aligned":
@@ -567,7 +567,7 @@ func TestWaits(t *testing.T) {
 		rare := slices.DeleteFunc(slices.Clone(waits), func(i int) bool {
 			return !strings.Contains(lines[i], "bar.") && !strings.Contains(lines[i], "fence.proxy")
 		})
-		require.Len(t, rare, map[bool]int{false: 2, true: 4}[f.Kept])
+		require.Len(t, rare, map[bool]int{false: 2, true: 4}[f.Kept]-map[bool]int{true: 1}[x.rows == 8], "no fence where no tensor core reads shared memory by itself")
 		for _, i := range append(append(sample.Of(t, "waits of products", waits, 16), cluster...), rare...) {
 			text := slices.Clone(lines)
 			text[i] = ""
