@@ -37,6 +37,7 @@ graph steps {
 // TestFewRows: a graph whose products have as many rows as a param says launches them as that number asks, by graphs and one by one, and the results are those
 // of clang's code.
 func TestFewRows(t *testing.T) {
+	sample.Seldom(t)
 	m, err := mlxt.Parse(t.Context(), "steps.mlxt", []byte(stepsOf))
 	require.NoError(t, err)
 	var mu sync.Mutex

@@ -47,7 +47,7 @@ func TestBlockProducts(t *testing.T) {
 		{"q4_0", ir.F16, 768, 110, 41, 128, nvptx.Launch{Values: true, Programmatic: true}, false},
 		{"q4_0", ir.BF16, 512, 36, 258, 64, nvptx.Launch{Moving: true}, false},
 		{"q4_0", ir.BF16, 8448, 3, 9, 32, nvptx.Launch{Values: true}, true},
-	}, 6) {
+	}, 12) {
 		t.Run(fmt.Sprint(x.format, " ", x.dtype, " ", x.k), func(t *testing.T) {
 			k, p := described(t, "ggml_mul_mm_"+x.format+"_"+x.dtype.String())
 			f := blockFormats[x.format]
@@ -210,6 +210,7 @@ func TestBlockProductsFit(t *testing.T) {
 
 // TestBlockProductsOrder: results are the same bits however many rows a block makes.
 func TestBlockProductsOrder(t *testing.T) {
+	sample.Seldom(t)
 	const k, m, n = 512, 70, 24
 	for _, format := range sample.Of(t, "orders of products with blocks", []string{"q4_K", "q6_K", "q4_0"}, 2) {
 		kernel, p := described(t, "ggml_mul_mm_"+format+"_f16")

@@ -245,7 +245,7 @@ func TestProducts(t *testing.T) {
 		{"affine_qmm_t_add_float16_t_gs_32_b_4_alN_false", 16640, 2, []int{9}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.F16, 32, 4, "add", 8, 2},
 		{"affine_qmm_t_x3_float16_t_gs_32_b_8_alN_false", 3008, 5, []int{9, 4, 300}, nvptx.Launch{Programmatic: true}, true, ir.F16, 32, 8, "x3", 8, 1},
 		{"affine_qmm_t_float16_t_gs_64_b_4_alN_false_batch_0", 1024, 18, []int{260}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.F16, 64, 4, "", 64, 1},
-	}, 10) {
+	}, 20) {
 		t.Run(fmt.Sprint(x.name, " ", x.k, " ", x.splits), func(t *testing.T) {
 			k, p := described(t, x.name)
 			r := rand.New(rand.NewPCG(1, uint64(x.k)))
@@ -506,6 +506,7 @@ func TestOnePartBeginsAgain(t *testing.T) {
 // TestWaits leaves out, of products whose blocks have all of the inner index or share it, each instruction that orders threads, blocks, copies and tensor cores: the
 // interpreter notices.
 func TestWaits(t *testing.T) {
+	sample.Seldom(t)
 	const name = "affine_qmm_t_float16_t_gs_32_b_4_alN_false_batch_0"
 	for _, x := range sample.Of(t, "products whose waits are left out", []struct {
 		k, rows, splits int

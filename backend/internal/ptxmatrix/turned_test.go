@@ -36,7 +36,7 @@ func TestRowsTurned(t *testing.T) {
 		// Blocks of a cluster share the inner index, weights are asked for early.
 		{"affine_qmm_t_x3_rope_float16_t_gs_32_b_4", 2048, 5, 3, 1, 128, 70, 8, false, ir.F16, 32, 4, nvptx.Launch{Values: true, Programmatic: true}},
 		{"affine_qmm_t_x3_rope_bfloat16_t_gs_64_b_4", 1024, 19, 2, 1, 64, 33, 3, true, ir.BF16, 64, 4, nvptx.Launch{Values: true, Moving: true}},
-	}, 5) {
+	}, 8) {
 		t.Run(x.name, func(t *testing.T) {
 			k, p := described(t, x.name, ir.FunctionConstant{Index: 2, Name: "traditional", Type: ir.Bool, Bits: map[bool]uint64{true: 1}[x.traditional]})
 			r := rand.New(rand.NewPCG(6, uint64(x.k)))
