@@ -3,6 +3,8 @@
 package cuda_test
 
 import (
+	"encoding/binary"
+	"strings"
 	"sync"
 	"testing"
 
@@ -10,6 +12,8 @@ import (
 
 	"github.com/mlxc/mlxc/backend/cuda"
 	"github.com/mlxc/mlxc/backend/internal/ptxmatrix"
+	"github.com/mlxc/mlxc/frontend"
+	"github.com/mlxc/mlxc/frontend/decoder"
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/testing/fakecuda"
 	"github.com/mlxc/mlxc/internal/testing/sample"
@@ -89,4 +93,55 @@ func TestFewRows(t *testing.T) {
 		require.Equal(t, want, run(cuda.Options{Plan: plan}.WithFits()))
 		require.Equal(t, []int{8, 0, 64, 8, 64, 0, 8}, most)
 	}
+}
+
+// TestFewQueries: a prompt's graph launches attention of a few tokens as that of a step, with clusters, and computes the same.
+func TestFewQueries(t *testing.T) {
+	sample.Seldom(t)
+	shape := decoder.Synthetic{Config: decoder.Config{
+		Name: "few", Layers: 1, Embedding: 256, FFN: 256, Heads: 4, KVHeads: 2, HeadDim: 64, Vocab: 64, Context: 64, RopeTheta: 10000, NormEps: 1e-5,
+	}, Bits: 4, EmbeddingBits: 4, Untied: true}
+	m, err := shape.Record(t.Context(), frontend.Options{Context: shape.Context, Prefill: 40, Type: ir.F16})
+	require.NoError(t, err)
+	var mu sync.Mutex
+	var heads []int // of a cluster; 0: other code is launched
+	serve(t, fakecuda.Options{Fits: func(k *air.Kernel, constants []ir.FunctionConstant, note []byte, groups [3]uint64) (grid [3]uint64, threads, shared uint32, err error) {
+		f, err := ptxmatrix.Noted(note)
+		if err != nil {
+			return grid, 0, 0, err
+		}
+		if strings.HasPrefix(k.Name, "sdpa_rows") {
+			mu.Lock()
+			heads = append(heads, f.Heads)
+			mu.Unlock()
+		}
+		grid, threads, shared = ptxmatrix.Of(k, constants, ptxmatrix.Hopper).Launch(groups, f)
+		return grid, threads, shared, nil
+	}})
+	run := func(o cuda.Options) (out []string) {
+		d := standIn(t, o)
+		s, err := replay.Open(d, &ir.Module{Data: m.Data, Graphs: []*ir.Graph{m.Graphs[1].Clone()}}, replay.Options{})
+		require.NoError(t, err)
+		p, err := s.Graph(t.Context(), "")
+		require.NoError(t, err)
+		f, err := p.NewFrame(t.Context())
+		require.NoError(t, err)
+		for _, n := range []int{3, 40, 8, 9} {
+			require.NoError(t, f.SetParam("pos", 5))
+			require.NoError(t, f.SetParam("n", float64(n)))
+			require.NoError(t, f.SetInput("tokens", binary.LittleEndian.AppendUint32(nil, 7)))
+			_, err := f.Run(t.Context())
+			require.NoError(t, err)
+			y, err := f.Output("logits")
+			require.NoError(t, err)
+			out = append(out, string(y))
+		}
+		require.NoError(t, s.Close())
+		require.NoError(t, d.Close())
+		return out
+	}
+	want := run(cuda.Options{Plan: cuda.Edges})
+	require.Empty(t, heads)
+	require.Equal(t, want, run(cuda.Options{Plan: cuda.Edges}.WithFits()))
+	require.Equal(t, []int{2, 0, 2, 0}, heads)
 }

@@ -4,6 +4,8 @@ package cuda
 
 import (
 	"fmt"
+	"sort"
+	"strings"
 
 	"github.com/mlxc/mlxc/backend/internal/plan"
 	"github.com/mlxc/mlxc/backend/internal/ptxmatrix"
@@ -18,7 +20,7 @@ type few struct {
 	entry *entry
 }
 
-// fewRows are numbers of rows up to which products of matrices have entries of their own, if their number depends on params: what is fast for a prompt leaves
+// fewRows are numbers of rows up to which products of matrices and attention have entries of their own, if their number depends on params: what is fast for a prompt leaves
 // most of a GPU idle in a step of a few tokens.
 var fewRows = [...]int{8, 64}
 
@@ -27,15 +29,11 @@ func (c *code) fewer(g *ir.Graph, s *step, f form) {
 	if g == nil || !f.fit.Fits() {
 		return
 	}
-	op := c.constantOf(s, "M")
-	if op < 0 {
+	at := c.rowsOf(s)
+	if at < 0 {
 		return
 	}
-	v := c.vars(op)
-	if len(v) == 0 || v[0].Op != op {
-		return
-	}
-	for _, t := range v[0].Expr.Terms() {
+	for _, t := range c.Vars[at].Expr.Terms() {
 		if c.rules != nil && g.Params[t.Param].Advance != 0 { // the host does not know it
 			return
 		}
@@ -43,15 +41,36 @@ func (c *code) fewer(g *ir.Graph, s *step, f form) {
 	for _, rows := range fewRows {
 		f.fit = c.fitted(s, rows)
 		if e := s.kernel.entry(f, "", nil); f.fit.Fits() && e != s.entry {
-			s.few, s.rows = append(s.few, few{uint64(rows), e}), op
+			s.few, s.rows = append(s.few, few{uint64(rows), e}), at
 		}
 	}
+}
+
+// rowsOf is the number of what says how many rows a step has, if that depends on params: the argument M of a product of matrices, or the second dimension of
+// the grid of attention, which counts queries. −1: nothing does.
+func (c *code) rowsOf(s *step) int32 {
+	first := func(op int32) int { return sort.Search(len(c.Vars), func(i int) bool { return c.Vars[i].Op >= op }) }
+	if op := c.constantOf(s, "M"); op >= 0 {
+		if i := first(op); i < len(c.Vars) && c.Vars[i].Op == op {
+			return int32(i)
+		}
+		return -1
+	}
+	if !strings.HasPrefix(s.kernel.name, "sdpa_rows") || c.Grids[c.Ops[s.dispatch].Index].Unit != ir.Threadgroups {
+		return -1
+	}
+	for i := first(s.dispatch); i < len(c.Vars) && c.Vars[i].Op == s.dispatch; i++ {
+		if c.Vars[i].Part == plan.Extent1 {
+			return int32(i)
+		}
+	}
+	return -1
 }
 
 // chosen is a step's entry for a replay.
 func (c *code) chosen(s *step, params []uint32) *entry {
 	for i := range s.few {
-		if c.vars(s.rows)[0].Value(params) <= s.few[i].rows {
+		if c.Vars[s.rows].Value(params) <= s.few[i].rows {
 			return s.few[i].entry
 		}
 	}

@@ -66,7 +66,7 @@ type step struct {
 	fit    ptxmatrix.Fit // how package ptxmatrix launches it; zero if it does not
 	room   uint32        // bytes of shared memory that it asks for at least
 	few    []few         // entries that are launched instead where a replay has few rows, the fewest first
-	rows   int32         // of few: the operation that says how many rows there are
+	rows   int32         // of few: the number of what says how many rows there are
 	grid
 }
 

@@ -60,6 +60,9 @@ func attentionOf(k *air.Kernel, constants []ir.FunctionConstant) *attention {
 
 // Fit implements [Kernel].
 func (a *attention) Fit(groups [3]uint64, given Given) Fit {
+	if given.Rows > 0 {
+		groups[1] = min(groups[1], uint64(given.Rows))
+	}
 	switch {
 	case groups[1] < leastQueries:
 		return a.few(groups, given)

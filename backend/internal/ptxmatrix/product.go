@@ -144,7 +144,7 @@ var FewestStages = 4
 type Given struct {
 	Aligned         bool                            // the memory of all arguments that are [Kernel.Wide] lies at multiples of 16
 	Multiprocessors int                             // of the GPU
-	Rows            int                             // a product of matrices has no more of x; 0: what the grid says
+	Rows            int                             // a product of matrices has no more of x, or attention no more queries; 0: what the grid says
 	Constant        func(name string) (int64, bool) // the value of a constant argument
 	Still           func(name string) bool          // a memory argument is at the same place of its memory in each replay
 }

@@ -417,6 +417,11 @@ func (b *bench) modelOf(shape decoder.Synthetic, t ir.DType, positions, prompts 
 	if err := b.without(without, how, m, prompt, ids); err != nil {
 		return err
 	}
+	if few := slices.Min(prompts); few < prompt {
+		if err := b.where(m, few, ids[:4*few]); err != nil {
+			return err
+		}
+	}
 	return b.where(m, prompt, ids)
 }
 
@@ -462,7 +467,7 @@ func (b *bench) others(recorded *ir.Module, all string) ([]string, error) {
 
 // prompt measures a prompt whose tokens are processed at once.
 func (b *bench) prompt(in *replay.Instance, how string, m *ir.Module, prompt int, ids []byte) error {
-	t, err := b.timeOn(in, "prefill", 1, 3, func(f *replay.Frame) error {
+	t, err := b.timeOn(in, "prefill", 1, 5, func(f *replay.Frame) error {
 		if err := f.SetParam("pos", 0); err != nil {
 			return err
 		}
@@ -475,7 +480,9 @@ func (b *bench) prompt(in *replay.Instance, how string, m *ir.Module, prompt int
 		return err
 	}
 	each := measure.Median(t.wall)
-	b.row("prompt"+how, map[string]any{"tokens": prompt, "microseconds": 1e6 * each, "kernels": histogram(m.Graphs[1])}, "| a prompt of %d tokens%s | | | %.0f | %.1f | | | | %s, all |\n", prompt, how, float64(prompt)/each, 1e6*each/float64(prompt), around(t.wall))
+	b.row("prompt"+how, map[string]any{"tokens": prompt, "microseconds": 1e6 * each, "device_microseconds": 1e6 * measure.Median(t.device), "host_microseconds": 1e6 * measure.Median(t.host),
+		"kernels": histogram(m.Graphs[1])}, "| a prompt of %d tokens%s | | | %.0f | %.1f | %.1f | | %.0f on the GPU, all | %s, all |\n", prompt, how, float64(prompt)/each, 1e6*each/float64(prompt),
+		1e6*measure.Median(t.host)/float64(prompt), 1e6*measure.Median(t.device), around(t.wall))
 	return nil
 }
 
@@ -554,7 +561,7 @@ func (b *bench) where(m *ir.Module, prompt int, ids []byte) error {
 	if total == 0 {
 		return nil
 	}
-	fmt.Fprintf(b.out, "\n| kernel of the prompt | ms | share |\n|---|---|---|\n")
+	fmt.Fprintf(b.out, "\n| kernel of a prompt of %d tokens | ms | share |\n|---|---|---|\n", prompt)
 	names := slices.SortedFunc(maps.Keys(sums), func(l, r string) int { return int(1e9*sums[r]) - int(1e9*sums[l]) })
 	for _, k := range names[:min(6, len(names))] {
 		fmt.Fprintf(b.out, "| %.80s | %.2f | %.0f %% |\n", k, 1e3*sums[k], 100*sums[k]/total)
