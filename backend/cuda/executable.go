@@ -82,6 +82,7 @@ func (d *Device) compile(ctx context.Context, c *code, p *plan.Plan, progress fu
 	c.mma, c.multiprocessors = d.mma, d.Multiprocessors
 	c.arrange(p.Graph, d.limits.grid)
 	c.specialise()
+	c.fitsOf = nil
 	if err := d.entries(ctx, c, errs, progress); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"encoding/binary"
 	"fmt"
 	"sort"
 	"strings"
@@ -23,6 +24,12 @@ type few struct {
 // fewRows are numbers of rows up to which products of matrices and attention have entries of their own, if their number depends on params: what is fast for a prompt leaves
 // most of a GPU idle in a step of a few tokens.
 var fewRows = [...]int{8, 64}
+
+// fitOf is a kernel with what its fit depends on.
+type fitOf struct {
+	kernel *kernel
+	key    string
+}
 
 // fewer finds the entries for few rows of a step whose entry has a form.
 func (c *code) fewer(g *ir.Graph, s *step, f form) {
@@ -92,6 +99,12 @@ func (c *code) fitted(s *step, rows int) ptxmatrix.Fit {
 	if s.kernel.matrix == nil || c.mma == nvptx.NoMMA {
 		return ptxmatrix.Fit{}
 	}
+	// What a fit depends on, in as many bytes: steps alike are fitted once.
+	groups := c.threadgroups(s)
+	key := binary.AppendUvarint(c.fitKey[:0], uint64(rows))
+	for _, n := range groups {
+		key = binary.AppendUvarint(key, n)
+	}
 	aligned := true
 	wide := s.kernel.wide()
 	for i := s.first; i < s.dispatch; i++ {
@@ -99,21 +112,39 @@ func (c *code) fitted(s *step, rows int) ptxmatrix.Fit {
 			aligned = aligned && c.aligned(i)
 		}
 	}
-	return s.kernel.matrix.Fit(c.threadgroups(s), ptxmatrix.Given{
+	for op := s.first; op < s.dispatch; op++ {
+		o := &c.Ops[op]
+		if o.Kind != plan.SetBytes && o.Kind != plan.SetBuffer {
+			continue
+		}
+		v := c.vars(op)
+		key = append(key, byte(o.Kind), o.Slot, flag(len(v) > 0 && v[0].Op == op))
+		if o.Kind == plan.SetBytes && o.Len >= 4 {
+			key = append(key, c.Words[c.Word[op]:][:4]...)
+		}
+	}
+	key = append(key, flag(aligned))
+	c.fitKey = key
+	if f, ok := c.fitsOf[fitOf{s.kernel, string(key)}]; ok {
+		return f
+	}
+	f := s.kernel.matrix.Fit(groups, ptxmatrix.Given{
 		Aligned: aligned, Multiprocessors: c.multiprocessors, Rows: rows,
 		Constant: func(name string) (int64, bool) { return c.constant(s, name) },
 		Still:    func(name string) bool { return c.unmoved(s, name) },
 	})
+	if c.fitsOf == nil {
+		c.fitsOf = map[fitOf]ptxmatrix.Fit{}
+	}
+	c.fitsOf[fitOf{s.kernel, string(key)}] = f
+	return f
 }
 
-// fits finds how package ptxmatrix launches steps.
-func (c *code) fits() {
+// share finds out whether package ptxmatrix launches any steps.
+func (c *code) share() {
 	for n := range c.steps {
-		s := &c.steps[n]
-		s.fit = c.fitted(s, 0)
-		c.shares = c.shares || s.fit.Fits()
+		c.shares = c.shares || c.fitted(&c.steps[n], 0).Fits()
 	}
-	c.rooms()
 }
 
 // rooms says how much memory even launches ask for: every second one of a row of them as much as [ptxmatrix.Roomy] says. The first one does too, since nobody
@@ -122,13 +153,20 @@ func (c *code) rooms() {
 	roomy := false
 	for n := range c.steps {
 		s := &c.steps[n]
-		if !s.fit.Fits() {
+		if !s.entry.fit.Fits() {
 			continue
 		}
-		if roomy = s.fit.Even() && !roomy; roomy {
+		if roomy = s.entry.fit.Even() && !roomy; roomy {
 			s.room = ptxmatrix.Roomy
 		}
 	}
+}
+
+func flag(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // constant is the value of a constant argument of four bytes, if it is the same in each replay.

@@ -16,7 +16,7 @@ func TestRooms(t *testing.T) {
 	even, other, none := ptxmatrix.Fit{Resident: 2, Launches: 2, Teams: 3}, ptxmatrix.Fit{Rows: 1, Heads: 4}, ptxmatrix.Fit{}
 	c := &code{}
 	for _, f := range []ptxmatrix.Fit{none, even, even, none, even, other, even, even, even, other, other, even} {
-		c.steps = append(c.steps, step{fit: f})
+		c.steps = append(c.steps, step{entry: &entry{form: form{fit: f}}})
 	}
 	c.rooms()
 	var roomy []int

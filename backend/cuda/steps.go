@@ -35,7 +35,9 @@ type code struct {
 	shares          bool    // launches are to share multiprocessors: entries ask for all of the memory that these can share
 	sometimes       []int32 // steps that some replays leave out
 	choice          bool    // there are steps with several entries
-	marks           []mark  // if a tool takes ranges
+	fitsOf          map[fitOf]ptxmatrix.Fit
+	fitKey          []byte // is used again and again
+	marks           []mark // if a tool takes ranges
 	// arcs are the edges of a replay's CUDA graph, whose nodes are the steps, and then so many joins.
 	arcs  []arc
 	joins int32
@@ -63,16 +65,15 @@ type step struct {
 	whole  bool // nvptx.WholeThreadgroups
 	mma    nvptx.MMA
 	entry  *entry
-	fit    ptxmatrix.Fit // how package ptxmatrix launches it; zero if it does not
-	room   uint32        // bytes of shared memory that it asks for at least
-	few    []few         // entries that are launched instead where a replay has few rows, the fewest first
-	rows   int32         // of few: the number of what says how many rows there are
+	room   uint32 // bytes of shared memory that it asks for at least
+	few    []few  // entries that are launched instead where a replay has few rows, the fewest first
+	rows   int32  // of few: the number of what says how many rows there are
 	grid
 }
 
 // form returns the form of a step's entry.
 func (c *code) form(s *step) form {
-	return form{s.additions > 0, s.values, c.programmatic, s.mma, s.fit, c.shares}
+	return form{s.additions > 0, s.values, c.programmatic, s.mma, c.fitted(s, 0), c.shares}
 }
 
 // count is how many parameters the step's entry has.
@@ -124,7 +125,7 @@ func (c *code) arrange(g *ir.Graph, most [3]int) {
 	if g != nil {
 		c.rule(g, most)
 	}
-	c.fits()
+	c.share()
 	for n := range c.steps {
 		s := &c.steps[n]
 		s.whole = c.filled(s)
@@ -143,6 +144,7 @@ func (c *code) arrange(g *ir.Graph, most [3]int) {
 		}
 		c.depends(int32(n))
 	}
+	c.rooms()
 }
 
 // filled reports whether all threadgroups of a step are whole, whatever params are, and consist of whole simdgroups.
