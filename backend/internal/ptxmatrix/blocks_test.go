@@ -272,7 +272,7 @@ func TestBlockWaits(t *testing.T) {
 
 // TestBlocksFit: rows that are no multiple of a chunk, small matrices, memory at odd places and sizes that are not known are left to other code.
 func TestBlocksFit(t *testing.T) {
-	for _, format := range []string{"q4_K", "q6_K", "q8_0", "q4_0", "silu_mul_q4_K", "silu_mul_q6_K", "silu_mul_q8_0", "silu_mul_q4_0"} {
+	for _, format := range sample.Of(t, "fits of products of blocks with vectors", []string{"q4_K", "q6_K", "q8_0", "q4_0", "silu_mul_q4_K", "silu_mul_q6_K", "silu_mul_q8_0", "silu_mul_q4_0"}, 4) {
 		for _, typ := range []string{"f16", "bf16"} {
 			_, p := described(t, "ggml_mul_mv_"+format+"_"+typ)
 			fit := func(k, n int64, aligned, known bool) ptxmatrix.Fit {

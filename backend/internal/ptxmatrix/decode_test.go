@@ -183,7 +183,7 @@ func TestDecodeFits(t *testing.T) {
 	}
 	few := p.Fit([3]uint64{9, 1, 1}, ptxmatrix.Given{Multiprocessors: 132, Constant: func(string) (int64, bool) { return 3, true }})
 	require.False(t, few.Fits(), "24 blocks on 132 multiprocessors are slower than one block for each head")
-	for _, width := range []string{"64_64", "96_96", "128_128", "256_256"} {
+	for _, width := range sample.Of(t, "memory of attention of few queries", []string{"64_64", "96_96", "128_128", "256_256"}, 4) {
 		_, p := described(t, "sdpa_rows_float16_t_"+width)
 		f := p.Fit([3]uint64{8, 1, 1}, ptxmatrix.Given{Multiprocessors: 32, Constant: func(string) (int64, bool) { return 8, true }})
 		_, _, shared := p.Launch([3]uint64{8, 1, 1}, f)

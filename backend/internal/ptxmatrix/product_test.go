@@ -357,7 +357,7 @@ func TestProducts(t *testing.T) {
 // no taller than the rows, and memory suffices.
 func TestProductFits(t *testing.T) {
 	all := map[string]ptxmatrix.Kernel{}
-	for _, x := range []struct {
+	for _, x := range sample.Of(t, "fits of products", []struct {
 		name       string
 		k, columns int
 		m, limit   int // rows, if they are known; how many there are at most
@@ -386,7 +386,7 @@ func TestProductFits(t *testing.T) {
 		{"add_float16_t_gs_32_b_4", 4096, 4096, 0, 0, 128, 1, 4096, 512},
 		{"add_float16_t_gs_32_b_4", 512, 256, 8, 0, 8, 1, 512, 1},
 		{"add_float16_t_gs_32_b_4", 14336, 4096, 4096, 0, 128, 2, 7168, 1024},
-	} {
+	}, 3) {
 		p := all[x.name]
 		if p == nil {
 			_, p = described(t, "affine_qmm_t_"+x.name+"_alN_true")
