@@ -118,12 +118,12 @@ func (c *code) fitted(s *step, rows int) ptxmatrix.Fit {
 			continue
 		}
 		v := c.vars(op)
-		key = append(key, byte(o.Kind), o.Slot, flag(len(v) > 0 && v[0].Op == op))
+		key = append(key, byte(o.Kind), o.Slot, oneIf(len(v) > 0 && v[0].Op == op))
 		if o.Kind == plan.SetBytes && o.Len >= 4 {
 			key = append(key, c.Words[c.Word[op]:][:4]...)
 		}
 	}
-	key = append(key, flag(aligned))
+	key = append(key, oneIf(aligned))
 	c.fitKey = key
 	if f, ok := c.fitsOf[fitOf{s.kernel, string(key)}]; ok {
 		return f
@@ -162,7 +162,7 @@ func (c *code) rooms() {
 	}
 }
 
-func flag(b bool) byte {
+func oneIf(b bool) byte {
 	if b {
 		return 1
 	}
