@@ -16,7 +16,7 @@ type topology struct {
 	graph   driver.Graph
 	exec    driver.GraphExec
 	times   int                // number of replays
-	kernels []driver.Function  // by step, of which the nodes are
+	kernels []driver.Function  // by step, of which the nodes are, if there is a choice of entries
 	first   []driver.GraphNode // that evaluate rules, by replay and group
 	nodes   []driver.GraphNode // by replay and step
 	enabled []bool             // by node
@@ -133,7 +133,8 @@ func (l *launches) topology(times int) (t *topology, err error) {
 	return *to, err
 }
 
-// launches reports whether the nodes are of the kernels that l launches. A node keeps its kernel: whether another one may have clusters of another size is not said anywhere.
+// launches reports whether the nodes are of the kernels that l launches. A node keeps its kernel: CUDA's documentation does not say whether it may get one with clusters of
+// another size.
 func (t *topology) launches(l *launches) bool {
 	if !l.choice || t.users == l && t.version == l.version {
 		return true
@@ -148,8 +149,11 @@ func (t *topology) launches(l *launches) bool {
 
 func (l *launches) newTopology(times int) (made *topology, err error) {
 	t := &topology{times: times}
-	for i := range l.list {
-		t.kernels = append(t.kernels, l.list[i].Function)
+	if l.choice {
+		t.kernels = make([]driver.Function, len(l.list))
+		for i := range l.list {
+			t.kernels[i] = l.list[i].Function
+		}
 	}
 	defer func() {
 		if err != nil {

@@ -5,8 +5,6 @@ package cuda
 import (
 	"encoding/binary"
 	"fmt"
-	"sort"
-	"strings"
 
 	"github.com/mlxc/mlxc/backend/internal/plan"
 	"github.com/mlxc/mlxc/backend/internal/ptxmatrix"
@@ -53,22 +51,27 @@ func (c *code) fewer(g *ir.Graph, s *step, f form) {
 	}
 }
 
-// rowsOf is the number of what says how many rows a step has, if that depends on params: the argument M of a product of matrices, or the second dimension of
-// the grid of attention, which counts queries. −1: nothing does.
+// rowsOf is the index in Vars of what says how many rows a step has, if that depends on params; −1: nothing does.
 func (c *code) rowsOf(s *step) int32 {
-	first := func(op int32) int { return sort.Search(len(c.Vars), func(i int) bool { return c.Vars[i].Op >= op }) }
-	if op := c.constantOf(s, "M"); op >= 0 {
-		if i := first(op); i < len(c.Vars) && c.Vars[i].Op == op {
-			return int32(i)
+	argument, dimension := s.kernel.matrix.Rows()
+	op, part := s.dispatch, plan.Bytes
+	switch {
+	case argument != "":
+		if op = c.constantOf(s, argument); op < 0 {
+			return -1
 		}
+	case dimension < 0 || c.Grids[c.Ops[op].Index].Unit != ir.Threadgroups:
 		return -1
+	default:
+		part = plan.Extent0 + plan.Part(dimension)
 	}
-	if !strings.HasPrefix(s.kernel.name, "sdpa_rows") || c.Grids[c.Ops[s.dispatch].Index].Unit != ir.Threadgroups {
-		return -1
-	}
-	for i := first(s.dispatch); i < len(c.Vars) && c.Vars[i].Op == s.dispatch; i++ {
-		if c.Vars[i].Part == plan.Extent1 {
-			return int32(i)
+	vars := c.vars(op)
+	for i := range vars {
+		if vars[i].Op != op {
+			break
+		}
+		if vars[i].Part == part {
+			return int32(len(c.Vars) - len(vars) + i)
 		}
 	}
 	return -1
@@ -99,7 +102,7 @@ func (c *code) fitted(s *step, rows int) ptxmatrix.Fit {
 	if s.kernel.matrix == nil || c.mma == nvptx.NoMMA {
 		return ptxmatrix.Fit{}
 	}
-	// What a fit depends on, in as many bytes: steps alike are fitted once.
+	// The key has all that a fit depends on, so that steps that have it in common are fitted once.
 	groups := c.threadgroups(s)
 	key := binary.AppendUvarint(c.fitKey[:0], uint64(rows))
 	for _, n := range groups {
@@ -140,15 +143,16 @@ func (c *code) fitted(s *step, rows int) ptxmatrix.Fit {
 	return f
 }
 
-// share finds out whether package ptxmatrix launches any steps.
+// share finds out whether there is code of package ptxmatrix for any step.
 func (c *code) share() {
 	for n := range c.steps {
 		c.shares = c.shares || c.fitted(&c.steps[n], 0).Fits()
 	}
 }
 
-// rooms says how much memory even launches ask for: every second one of a row of them as much as [ptxmatrix.Roomy] says. The first one does too, since nobody
-// knows where launches that are not even have left room; launches with other code, which take little, do not count.
+// rooms says how much shared memory launches ask for that are to have one block on each multiprocessor ([ptxmatrix.Fit.Even]). Of such launches in a row the first, the
+// third, … ask for [ptxmatrix.Roomy] bytes. A launch of package ptxmatrix that is not even ends a row, as nobody knows on which multiprocessors it leaves room.
+// Launches with other code need little memory and change nothing.
 func (c *code) rooms() {
 	roomy := false
 	for n := range c.steps {

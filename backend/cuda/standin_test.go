@@ -123,7 +123,7 @@ func TestFits(t *testing.T) {
 		regexp.MustCompile(`^affine_qmm_t_x3_rope_b?float16_t_gs_.*_b_[48]$`),
 	}
 	if !sample.Whole() { // a whole run is divided by members
-		kinds = sample.Of(t, "kinds of kernels that fit", kinds, 2)
+		kinds = sample.Of(t, "kinds of kernels that fit", kinds, 3)
 	}
 	kindOf := func(name string) int {
 		return slices.IndexFunc(kinds, func(r *regexp.Regexp) bool { return r.MatchString(name) })
@@ -143,7 +143,7 @@ func TestFits(t *testing.T) {
 	for _, plan := range sample.Turns(t, t.Name(), []cuda.Plan{cuda.Edges, cuda.Stream}) {
 		conformance.Run(t, func() backend.Device { return softly{standIn(t, cuda.Options{Plan: plan}.WithFits())} }, conformance.Options{
 			Unsupported: map[string]string{"generated/*": "there is no code for it"},
-			Cases:       12, Values: 2, Regular: 16,
+			Cases:       8, Values: 2, Regular: 16,
 			Other: func() backend.Device { return cpu.New(1) },
 			Choose: func(members []string, family func(string) string) []string {
 				members = slices.DeleteFunc(slices.Clone(members), func(m string) bool { return kindOf(m) < 0 })

@@ -32,12 +32,12 @@ type code struct {
 	unwritten       []bool
 	mma             nvptx.MMA // what tensor cores may multiply
 	multiprocessors int
-	shares          bool    // launches are to share multiprocessors: entries ask for all of the memory that these can share
-	sometimes       []int32 // steps that some replays leave out
-	choice          bool    // there are steps with several entries
-	fitsOf          map[fitOf]ptxmatrix.Fit
-	fitKey          []byte // is used again and again
-	marks           []mark // if a tool takes ranges
+	shares          bool                    // launches are to share multiprocessors: entries ask for all of the memory that these can share
+	sometimes       []int32                 // steps that some replays leave out
+	choice          bool                    // there are steps with several entries
+	fitsOf          map[fitOf]ptxmatrix.Fit // while steps are arranged
+	fitKey          []byte                  // room for a key of fitsOf
+	marks           []mark                  // if a tool takes ranges
 	// arcs are the edges of a replay's CUDA graph, whose nodes are the steps, and then so many joins.
 	arcs  []arc
 	joins int32
@@ -67,7 +67,7 @@ type step struct {
 	entry  *entry
 	room   uint32 // bytes of shared memory that it asks for at least
 	few    []few  // entries that are launched instead where a replay has few rows, the fewest first
-	rows   int32  // of few: the number of what says how many rows there are
+	rows   int32  // if there are few: the index in Vars of what says how many rows there are (rowsOf)
 	grid
 }
 

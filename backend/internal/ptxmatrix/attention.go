@@ -72,6 +72,9 @@ func (a *attention) Fit(groups [3]uint64, given Given) Fit {
 	return Fit{Rows: queries}
 }
 
+// Rows implements [Kernel].
+func (*attention) Rows() (argument string, dimension int) { return "", 1 }
+
 // Wide implements [Kernel].
 func (*attention) Wide(string) bool { return false }
 

@@ -93,6 +93,9 @@ func (*blockProduct) tiles(groups [3]uint64) (rows, wide uint64) {
 	return 32 * groups[1], (groups[0] + 7) / 8
 }
 
+// Rows implements [Kernel].
+func (*blockProduct) Rows() (argument string, dimension int) { return "", -1 }
+
 // Wide implements [Kernel].
 func (*blockProduct) Wide(name string) bool { return name == "x" || name == "w" }
 

@@ -40,6 +40,9 @@ var named = regexp.MustCompile(`^affine_qmm_t_(?:(x2|x3|add|silu_mul)_)?(float16
 type Kernel interface {
 	// Fit returns how a grid of a declaration's threadgroups is best launched; nothing if other code is better.
 	Fit(groups [3]uint64, given Given) Fit
+	// Rows names the argument that counts rows of x, or the dimension of the grid of threadgroups that counts them, or queries, if there is no such argument.
+	// "" and −1: a launch with few of them is no other ([Given]).
+	Rows() (argument string, dimension int)
 	// Wide reports whether an argument may be read 16 bytes at a time.
 	Wide(name string) bool
 	// Launch returns the grid of blocks that stands for a grid of a declaration's threadgroups, or more: blocks that have
@@ -288,6 +291,9 @@ func (p *product) cost(groups [3]uint64, given Given, f Fit) uint64 {
 	tiles := grid[0] / uint64(f.Splits) // each reads all weights, of which memory brings what is not in a cache
 	return (grid[0]*grid[1] + uint64(at) - 1) / uint64(at) * (each + each*(tiles-1)/32)
 }
+
+// Rows implements [Kernel].
+func (*product) Rows() (argument string, dimension int) { return "M", -1 }
 
 // Wide implements [Kernel].
 func (*product) Wide(name string) bool { return name == "x" || weight(name) }

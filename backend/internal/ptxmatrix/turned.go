@@ -104,8 +104,8 @@ func (e *emitter) powers(first string, pairs int) (out []string) {
 	return out
 }
 
-// turned stores the block's queries or keys, turned, if it has some, and leaves; a block of values goes on behind. first is the first row of so many that lie
-// in shared memory, in numbers of so many bytes, so many from row to row.
+// turned turns and stores the queries or keys of a block, which then leaves. A block that has values goes on behind it. In shared memory lie `rows` rows from row
+// `first` on, in numbers of `size` bytes, `pitch` numbers from one row to the next.
 //
 // A thread has eight pairs of a row. Heads that begin alike in the block have the same angles: the thread turns theirs too, since cosines and sines cost
 // most.

@@ -125,8 +125,8 @@ func (v *vector) Fit(groups [3]uint64, given Given) Fit {
 	return f
 }
 
-// crews are what a block may consist of if of two launches one block has room on a multiprocessor each, so that the second one brings its first chunks while
-// the first one is at work: teams, and the warps of each.
+// crews are the blocks to choose from if two launches are to share each multiprocessor, one block each: how many teams, and how many warps a team has. The second launch
+// then brings its first chunks while the first one is at work.
 var crews = [][2]int{{3, 4}, {2, 4}}
 
 // crew says what blocks consist of, on m multiprocessors.
@@ -155,8 +155,9 @@ func (v *vector) crew(f *Fit, m int) bool {
 // Even reports whether each multiprocessor is to have one block of the launch, beside one of the launch before or behind it.
 func (f Fit) Even() bool { return f.Launches == 2 }
 
-// Roomy is so much shared memory that no two blocks that ask for it have room on a multiprocessor, but one and one of an even launch that asks for less.
-// Of even launches one after the other, every second one asks for it: so each gets one block on each multiprocessor wherever others have ended first.
+// Roomy is how many bytes of shared memory every second of several even launches in a row asks for ([Fit.Even]). Two blocks with so much do not fit on a
+// multiprocessor; one of them fits beside one of a launch that asks for no more than it needs. Without that a GPU puts two blocks of a launch where the launch before has ended first,
+// and another multiprocessor gets none.
 const Roomy = 116 << 10
 
 // limit is how much shared memory a block may have.
@@ -195,6 +196,9 @@ type Projections struct {
 func (h Projections) tiles() (queries, keys, values int) {
 	return (h.Queries*h.Dims/2 + 7) / 8, (h.Keys*h.Dims/2 + 7) / 8, (h.Values + 15) / 16
 }
+
+// Rows implements [Kernel].
+func (*vector) Rows() (argument string, dimension int) { return "", -1 }
 
 // Wide implements [Kernel].
 func (*vector) Wide(name string) bool { return name == "x" || weight(name) }
@@ -310,8 +314,8 @@ func (v *vector) Emit(launch nvptx.Launch, f Fit) []byte {
 	if launch.Programmatic {
 		e.target = "sm_90"
 	}
-	// Weights are asked for before the wait for the launches before, and the table is read, which only the first launch of a replay writes, before others begin.
-	// Constants that lie in memory are read behind the wait.
+	// Before it waits for the launches before, a block asks for weights and reads the table: what writes the table has ended when this launch begins
+	// (nvptx.Launch). Constants that lie in memory are read behind the wait.
 	early := launch.Programmatic && launch.Values
 	if early {
 		for i := range v.source.Args {
@@ -342,7 +346,7 @@ func (v *vector) Emit(launch nvptx.Launch, f Fit) []byte {
 		e.Line("griddepcontrol.wait") // in all threads, so that what waits for this grid waits for those before it
 	}
 	e.inGrid()
-	if f.Tiles < f.Blocks { // the others stayed until here, so that no other launch's blocks took their places
+	if f.Tiles < f.Blocks { // blocks without a tile have stayed until here, so that no block of another launch took their places
 		e.Line("@%s ret", e.Make("p", "setp.ge.u32", "%s, %d", e.r("mov.u32", "%%ctaid.y"), f.Tiles))
 	}
 	e.stage(norm)
@@ -390,7 +394,7 @@ func (e *vectorEmitter) place() {
 	e.bringTile = e.either(e.Make("p", "setp.eq.u32", "%s, 0", e.mine), "r", e.r("mov.b32", "%d", f.Tiles), e.bringTile)
 }
 
-// firstTile is a team's first one. It takes every one that lies as many further on as there are teams.
+// firstTile is the first tile of a team. The next one lies as many tiles on as all blocks have teams.
 func (e *vectorEmitter) firstTile(team string) string {
 	return e.r("mad.lo.s32", "%s, %d, %s", team, e.fit.Blocks, e.r("mov.u32", "%%ctaid.y"))
 }

@@ -71,5 +71,5 @@ func TestAlign(t *testing.T) {
 			end = to
 		}
 	})
-	require.Greater(t, under, 20)
+	require.Greater(t, under, 5, "drawn epochs that lie exactly under what they come from: about 26 of 100 draws")
 }
