@@ -9,7 +9,8 @@
 #       kernels      prebuilt and generated PTX, threads that part
 #       orders       replays equal, edges and waits needed, with blocks that are late
 #       model        tokens, logits and sampling of the demonstration model, whose file MODEL names
-#       sanitizer    some of it under compute-sanitizer's memcheck
+#       sanitizer    the suite's kernels that KERNELS names (a pattern; by default those of prompts, tokens and rows), one after another, under each of
+#                    compute-sanitizer's TOOLS (memcheck racecheck synccheck)
 #                                        Kernels that are not compiled beforehand need a clang there, which MLXC_CLANG
 #                                        names; they fail without one. LIMIT is how many seconds a part may take (240;
 #                                        conformance with a clang needs 540 on 16 cores). Logs go to the folder $OUT
@@ -100,13 +101,21 @@ part() {
 	orders) testing orders backend/cuda cuda -test.run '^(TestReplaysEqual|TestEdgesNeeded|TestWaitsNeeded)$' || failed=1 ;;
 	model) testing model cmd/internal/textgen textgen -test.run '^(TestCUDA|TestCUDASampling)$' || failed=1 ;;
 	sanitizer)
-		if command -v compute-sanitizer >/dev/null; then
-			MLXC_REPLAYS=2 MLXC_SEEDS=1 WRAP="compute-sanitizer --tool memcheck --error-exitcode 9 --launch-timeout 0" \
-				testing sanitizer backend/cuda cuda -test.run '^(TestReplaysEqual|TestConformance)$/^(graph|decode.*)$/^(kernel)?$/(rms|sdpa|gather|argmax|row_reduce|affine_qmv_rms)' || failed=1
-			grep -E '=+ (ERROR SUMMARY|Invalid)' "$logs/sanitizer.log" || :
-		else
-			echo "sanitizer: there is no compute-sanitizer here" && failed=1
+		if ! command -v compute-sanitizer >/dev/null; then
+			echo "sanitizer: there is no compute-sanitizer here" && failed=1 && return
 		fi
+		jobs=
+		for tool in ${TOOLS:-memcheck racecheck synccheck}; do
+			for i in 0 1 2 3 4 5 6 7; do
+				MLXC_PART=$i/8 WRAP="compute-sanitizer --tool $tool --error-exitcode 9 --launch-timeout 0" testing "$tool-$i" backend/cuda cuda \
+					-test.run "^TestConformance\$/^stream\$/^kernel\$/${KERNELS:-^(rms|sdpa|gather|argmax|row_reduce|(affine_qm|gemm_n|ggml_mul_m).*float16)}" &
+				jobs="$jobs $!"
+			done
+		done
+		for j in $jobs; do
+			wait "$j" || failed=1
+		done
+		grep -hE '=+ (Invalid|Error|Warning|Race|Barrier error)|=+ .*hazard' "$logs"/*check-*.log | sort | uniq -c | head -n 20
 		;;
 	*)
 		echo "scripts/gpu-check.sh: there is no part $1" >&2

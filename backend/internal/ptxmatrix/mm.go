@@ -1,6 +1,7 @@
 package ptxmatrix
 
 import (
+	"math"
 	"regexp"
 	"strings"
 
@@ -41,23 +42,31 @@ func blockProductOf(k *air.Kernel) *blockProduct {
 // codeSlots are those of chunks: one that is multiplied, and one on its way.
 const codeSlots = 2
 
-// most is how many elements of the inner index have their products added up by tensor cores. More of them are added phase by phase. With it tensor cores lose no
-// more than 1.4 times the bound of a sum, if of each product they lose the most that they may.
-func (p *blockProduct) most() int {
+// phases is how many parts of the inner index have their products added up by tensor cores each; the sums of these phases are added. What tensor cores lose of a
+// phase, all of whose magnitudes may be there from its start, stays within the bound of the whole sum (docs/terms.md): in units of 2^−24 of all magnitudes
+// 16 products lose at most 8 (2^−25 of the largest exponent each), what they are added to half a unit, and the result two. It is 0 if no phase is short enough.
+func (p *blockProduct) phases(inner int) int {
+	lost := 21 // 16 elements are two times 16 products
 	if p.whole() {
-		return 14336
+		lost = 12 // with those of rests, two for 16
 	}
-	return 4096 // two products for each element
+	bound := float64(inner)
+	if inner > 4096 {
+		bound = 64 * math.Sqrt(float64(inner))
+	}
+	chunks := inner / chunk
+	for n := 1; n <= chunks; n++ {
+		if float64((chunks+n-1)/n*chunk/16*lost+n-1) <= bound {
+			return n
+		}
+	}
+	return 0
 }
 
 // phase is how many elements of the inner index each phase has, but the last one.
 func (p *blockProduct) phase(f Fit) int {
-	if !f.Long {
-		return f.Inner
-	}
-	chunks := f.Inner / chunk
-	count := max(2, (f.Inner+p.most()-1)/p.most())
-	return (chunks + count - 1) / count * chunk
+	chunks, n := f.Inner/chunk, p.phases(f.Inner)
+	return (chunks + n - 1) / n * chunk
 }
 
 // Fit implements [Kernel].
@@ -66,16 +75,20 @@ func (p *blockProduct) Fit(groups [3]uint64, given Given) Fit {
 	if !known || k < chunk || k%chunk != 0 || k > 1<<24 {
 		return Fit{}
 	}
+	phases := p.phases(int(k))
+	if phases == 0 {
+		return Fit{}
+	}
 	best := Fit{}
 	rows, wide := p.tiles(groups)
 	least := uint64(0)
 	// Cycles of a chunk: of tensor cores, or of decoding.
-	cycles := []uint64{8400, 5400, 4800}
+	cycles := []uint64{0, 5400, 4800} // two factors always have phases, and no tiles of 128 rows
 	if p.whole() {
 		cycles = []uint64{4900, 3300, 2800}
 	}
 	for i, c := range []int{128, 64, 32} {
-		f := Fit{Rows: c, Aligned: given.Aligned, Long: int(k) > p.most(), Inner: int(k)}
+		f := Fit{Rows: c, Aligned: given.Aligned, Long: phases > 1, Inner: int(k)}
 		if f.Long && c > 64 || p.memory(f) > sharedMemory { // a thread has no registers for what phases before have added up, or a block no memory
 			continue
 		}
