@@ -16,17 +16,18 @@ const (
 	// fewSlots is how many chunks of a warp have to have room at least. Codes and scales of one are in registers while it is multiplied, so that
 	// both are on their way then.
 	fewSlots = 2
-	// fewPieces is how many pieces of x of a thread are on their way at once.
+	// fewPieces is how many pieces of x of a thread are on their way at once, if a thread has 80 registers; with 128 twice as many are.
 	fewPieces = 8
 )
 
-// few is the code of the product for so many rows, a power of two.
-func (p *product) few(rows int) *vector {
+// few is the code of the product for so many rows, a power of two. Where there is no room for all of x in shared memory, it is streamed: its chunks come with those of
+// weights, of two tiles at once, so that half as much comes in all.
+func (p *product) few(rows int, streamed bool) *vector {
 	form := p.form
 	if form == tile {
 		form = store
 	}
-	return &vector{source: p.source, form: form, pairs: p.pairs, sides: p.sides, elem: p.elem, group: p.group, gpu: Hopper, most: rows}
+	return &vector{source: p.source, form: form, pairs: p.pairs, sides: p.sides, elem: p.elem, group: p.group, gpu: Hopper, most: rows, streamed: streamed && (form == store || form == add)}
 }
 
 // most is for how many rows, of few, a launch is best; 0: for more, or there is no such code.
@@ -71,9 +72,16 @@ func (e *vectorEmitter) stageRows() {
 	to := plus(first, 2*chunk*rows, plus(piece, 64*rows, plus(row, 64, plus(e.member, 16, e.base))))
 	exists := e.Make("p", "setp.lt.s32", "%s, %s", row, e.args["M"])
 	rounds := (f.Inner/chunk + per - 1) / per
-	for first0 := 0; first0 < rounds; first0 += fewPieces {
+	together := fewPieces
+	if f.threads()*f.Resident <= 512 {
+		together *= 2
+	}
+	if e.form == rope { // angles are made meanwhile
+		together /= 2
+	}
+	for first0 := 0; first0 < rounds; first0 += together {
 		var pieces [][]string
-		for i := first0; i < min(rounds, first0+fewPieces); i++ {
+		for i := first0; i < min(rounds, first0+together); i++ {
 			words := make([]string, 4)
 			for j := range words {
 				words[j] = e.r("mov.b32", "0")
@@ -113,48 +121,76 @@ func (e *vectorEmitter) rowsCodes() (m multiplication) {
 	e.lanes()
 	row := e.r("mad.lo.s32", "%s, 64, %s", e.r("and.b32", "%s, %d", e.quad, e.most-1), e.r("mad.lo.s32", "%s, 16, %s", e.member, e.base))
 	useX := e.r("mad.lo.s32", "%s, %d, %s", e.warp, 2*chunk*e.most, row)
+	if e.streamed { // of the slot
+		places := e.r("or.b32", "%s, %s", e.member, e.r("shl.b32", "%s, 2", e.r("and.b32", "%s, 1", e.quad)))
+		useX = e.r("mad.lo.s32", "%s, %d, %s", e.r("and.b32", "%s, %d", e.quad, e.most-1), 2*chunk, e.r("mad.lo.s32", "%s, 128, %s", e.member, e.r("shl.b32", "%s, 4", places)))
+	}
 	xAt, one := "", ""
 	m.begin = func() {
 		one, xAt = e.one(), e.r("mov.b32", "%s", useX)
 	}
-	var words [2][2][]string // of a group, of a row
-	var affine [2][2]string  // of a row: scales, biases
-	m.fetch = func() {
-		for g := range words {
-			at := e.r("add.s32", "%s, %s", e.useSlot, e.codesAt[g])
-			words[g] = [2][]string{e.four(at, 0), e.four(at, 8*chunk/2)}
-		}
+	type tile struct {
+		words  [2][2][]string // of a group, of a row
+		affine [2][2]string   // of a row: scales, biases
+	}
+	tiles := make([]tile, 1)
+	if e.streamed {
+		tiles = make([]tile, 2)
+	}
+	fetch := func() {
 		at, kind := e.r("add.s32", "%s, %s", e.useSlot, e.scalesAt), "u16"
 		if e.group == 32 {
 			kind = "b32"
 		}
-		for i := range affine {
-			for k := range affine[i] {
-				affine[i][k] = e.r("ld.shared."+kind, "[%s+%d]", at, codesChunk+256*k+128*i)
+		for h := range tiles {
+			t := &tiles[h]
+			for g := range t.words {
+				at := e.r("add.s32", "%s, %s", e.useSlot, e.codesAt[g])
+				t.words[g] = [2][]string{e.four(at, h*rowsChunk), e.four(at, h*rowsChunk+8*chunk/2)}
+			}
+			for i := range t.affine {
+				for k := range t.affine[i] {
+					t.affine[i][k] = e.r("ld.shared."+kind, "[%s+%d]", at, h*rowsChunk+codesChunk+256*k+128*i)
+				}
 			}
 		}
 	}
+	if !e.streamed {
+		m.fetch = fetch
+	}
 	m.chunk = func() {
+		if e.streamed {
+			fetch()
+		}
 		far := e.r("mov.b32", "0")
-		for _, a := range affine {
-			e.apart(4, a[0], a[1], far)
+		for _, t := range tiles {
+			for _, a := range t.affine {
+				e.apart(4, a[0], a[1], far)
+			}
 		}
 		some := e.Make("p", "setp.ne.u32", "%s, 0", e.r("and.b32", "%s, %d", far, uint32(0x80008000)))
 		e.Line("vote.sync.any.pred \t%s, %s, -1", some, some)
 		twice, done := e.Label(), e.Label()
 		weights := func(weigh func(word, scale, bias string) [4]string) {
-			for g := range words {
+			for g := range 2 {
 				half := []string{"0x1010", "0x3232"}[g*min(1, 32/e.group)]
-				var both [2][2]string // of a row, twice in a register
-				for i, a := range affine {
-					both[i] = [2]string{e.r("prmt.b32", "%s, 0, %s", a[0], half), e.r("prmt.b32", "%s, 0, %s", a[1], half)}
+				both := make([][2][2]string, len(tiles)) // of a row, twice in a register
+				for h, t := range tiles {
+					for i, a := range t.affine {
+						both[h][i] = [2]string{e.r("prmt.b32", "%s, 0, %s", a[0], half), e.r("prmt.b32", "%s, 0, %s", a[1], half)}
+					}
 				}
 				for w := range 4 {
-					x := e.four(xAt, 64*e.most*(4*g+w))
-					upper, lower := weigh(words[g][0][w], both[0][0], both[0][1]), weigh(words[g][1][w], both[1][0], both[1][1])
-					sums := e.acc[w%2*4:][:4] // no product waits for the one before
-					for step := range 2 {
-						e.mma(sums, upper, lower, step, x, sums)
+					x := e.rowsOf(xAt, 4*g+w)
+					for h, t := range tiles {
+						upper, lower := weigh(t.words[g][0][w], both[h][0][0], both[h][0][1]), weigh(t.words[g][1][w], both[h][1][0], both[h][1][1])
+						sums := e.acc[(w+h)%2*4:][:4] // no product waits for the one before
+						if e.streamed {
+							sums = e.acc[4*h:][:4]
+						}
+						for step := range 2 {
+							e.mma(sums, upper, lower, step, x, sums)
+						}
 					}
 				}
 			}
@@ -177,28 +213,87 @@ func (e *vectorEmitter) rowsCodes() (m multiplication) {
 			return out
 		})
 		e.Mark(done)
-		e.Line("add.s32 \t%s, %s, %d", xAt, xAt, e.fit.Warps*2*chunk*e.most)
+		if !e.streamed {
+			e.Line("add.s32 \t%s, %s, %d", xAt, xAt, e.fit.Warps*2*chunk*e.most)
+		}
 	}
 	return m
 }
 
+// rowsOf is one of the lane's eight pieces of x of a chunk.
+func (e *vectorEmitter) rowsOf(xAt string, piece int) []string {
+	if !e.streamed {
+		return e.four(xAt, 64*e.most*piece)
+	}
+	at := e.r("add.s32", "%s, %s", e.useSlot, xAt)
+	if piece > 0 {
+		at = e.r("xor.b32", "%s, %d", at, 16*piece)
+	}
+	return e.paired(e.four(at, 2*rowsChunk))
+}
+
+// streamRows asks for x of the chunks whose weights are on their way, the first of which lies in a slot, and finds what the lane brings of the others. A row's part of a chunk are
+// 32 pieces, which lie as in memory, but that the lanes which read at once find theirs in different banks.
+func (e *vectorEmitter) streamRows(slot string) {
+	e.xStart = e.plus(e.args["x"], e.r("mad.lo.s32", "%s, %d, %s", e.warp, 2*chunk, e.r("shl.b32", "%s, 4", e.lane)))
+	for i := range e.xTo {
+		e.xTo[i] = e.r("shl.b32", "%s, 4", e.r("xor.b32", "%s, %s", e.lane, e.r("or.b32", "%s, %d", e.r("shr.u32", "%s, 3", e.lane), 4*i)))
+	}
+	for i := range e.most {
+		e.xBytes = append(e.xBytes, e.either(e.Make("p", "setp.lt.s32", "%d, %s", i, e.args["M"]), "r", e.r("mov.b32", "16"), e.r("mov.b32", "0")))
+	}
+	e.xFrom, e.xLeft = e.Make("rd", "mov.b64", "%s", e.xStart), e.r("mov.b32", "%s", e.mine)
+	for range e.ahead() {
+		e.bringRows(slot)
+		e.next(slot)
+		e.Line("cp.async.commit_group")
+	}
+}
+
+// bringRows asks for the lane's part of the rows of x of the next chunk. A tile behind the last one needs none: they come, and nobody uses them.
+func (e *vectorEmitter) bringRows(slot string) {
+	for i, bytes := range e.xBytes {
+		e.Line("cp.async.cg.shared.global \t[%s+%d], [%s+%d], 16, %s", e.r("add.s32", "%s, %s", slot, e.xTo[i%2]), 2*rowsChunk+2*chunk*i, e.xFrom, 2*e.fit.Inner*i, bytes)
+	}
+	e.Line("add.s64 \t%s, %s, %d", e.xFrom, e.xFrom, e.fit.Warps*2*chunk)
+	e.Line("add.s32 \t%s, %s, -1", e.xLeft, e.xLeft)
+	last := e.Make("p", "setp.eq.u32", "%s, 0", e.xLeft)
+	e.Line("@%s mov.b64 \t%s, %s", last, e.xFrom, e.xStart)
+	e.Line("@%s mov.b32 \t%s, %s", last, e.xLeft, e.mine)
+}
+
 // layRows stores the lane's sums: of rows quad and quad + 8 of the tile, and of rows 2·member and 2·member + 1 of x. Those of a row of the tile lie side by side.
 func (e *vectorEmitter) layRows(parts string) {
-	for i := range 4 {
-		e.Line("add.rn.f32 \t%s, %s, %s", e.acc[i], e.acc[i], e.acc[4+i])
+	tiles := 2
+	if !e.streamed {
+		tiles = 1
+		for i := range 4 {
+			e.Line("add.rn.f32 \t%s, %s, %s", e.acc[i], e.acc[i], e.acc[4+i])
+		}
 	}
-	to := e.r("mad.lo.s32", "%s, %d, %s", e.warp, 4*tileRows*e.most, e.r("mad.lo.s32", "%s, %d, %s", e.quad, 4*e.most, e.r("mad.lo.s32", "%s, 8, %s", e.member, parts)))
+	to := e.r("mad.lo.s32", "%s, %d, %s", e.warp, 4*tileRows*tiles*e.most, e.r("mad.lo.s32", "%s, %d, %s", e.quad, 4*e.most, e.r("mad.lo.s32", "%s, 8, %s", e.member, parts)))
 	guard := ""
 	if e.most < mostFew {
 		guard = "@" + e.Make("p", "setp.lt.u32", "%s, %d", e.member, e.most/2) + " "
 	}
-	for i := range 2 {
+	for i := range 2 * tiles {
 		e.Line("%sst.shared.v2.b32 \t[%s+%d], {%s, %s}", guard, to, i*8*4*e.most, e.acc[2*i], e.acc[2*i+1])
 	}
 }
 
-// rowsOfLane are the rows of x of which a lane adds up sums, for row lane%16 of a tile: half of all, from the first one on.
+// rowOfLane is the row of a tile of which a lane adds up sums.
+func (e *vectorEmitter) rowOfLane() string {
+	if e.streamed {
+		return e.lane
+	}
+	return e.r("and.b32", "%s, 15", e.lane)
+}
+
+// rowsOfLane are the rows of x of which it does so: half of all, from the first one on, or all, if each lane has a row of the tile.
 func (e *vectorEmitter) rowsOfLane() (first string, count int) {
+	if e.streamed {
+		return e.r("mov.b32", "0"), e.most
+	}
 	count = e.most / 2
 	return e.r("mul.lo.s32", "%s, %d", e.r("shr.u32", "%s, 4", e.lane), count), count
 }
@@ -221,7 +316,7 @@ func (e *vectorEmitter) resultOf(array, row, n string) string {
 func (e *vectorEmitter) residuals(number, own string) (out []string) {
 	t := e.of(number)
 	first, count := e.rowsOfLane()
-	at := e.resultOf(e.args["r"], first, e.r("add.s32", "%s, %s", t.n0, e.r("and.b32", "%s, 15", e.lane)))
+	at := e.resultOf(e.args["r"], first, e.r("add.s32", "%s, %s", t.n0, e.rowOfLane()))
 	for i, exists := range e.existing(first, count) {
 		v := e.Make("rs", "mov.b16", "0")
 		e.Line("@%s ld.global.b16 \t%s, [%s+%d]", e.Make("p", "and.pred", "%s, %s", exists, own), v, at, 2*i*e.fit.Outer)
@@ -233,18 +328,21 @@ func (e *vectorEmitter) residuals(number, own string) (out []string) {
 // finishRows adds up what the warps have of a tile, and stores what becomes of the sums.
 func (e *vectorEmitter) finishRows(number, parts string, residuals []string) {
 	first, count := e.rowsOfLane()
-	from := e.r("mad.lo.s32", "%s, %d, %s", e.r("and.b32", "%s, 15", e.lane), 4*e.most, e.r("mad.lo.s32", "%s, 4, %s", first, parts))
+	from := e.r("mad.lo.s32", "%s, %d, %s", e.rowOfLane(), 4*e.most, e.r("mad.lo.s32", "%s, 4, %s", first, parts))
 	var sums []string
 	for i := range e.fit.Warps {
 		var part []string
 		for range count {
 			part = append(part, e.New("r"))
 		}
-		at, list := 4*tileRows*e.most*i, strings.Join(part, ", ")
-		if count == 1 {
-			e.Line("ld.shared.b32 \t%s, [%s+%d]", list, from, at)
-		} else {
-			e.Line("ld.shared.v%d.b32 \t{%s}, [%s+%d]", count, list, from, at)
+		at, wide := e.fit.partBytes()/e.fit.Warps*i, min(4, count)
+		for j := 0; j < count; j += wide {
+			list := strings.Join(part[j:j+wide], ", ")
+			if wide == 1 {
+				e.Line("ld.shared.b32 \t%s, [%s+%d]", list, from, at)
+			} else {
+				e.Line("ld.shared.v%d.b32 \t{%s}, [%s+%d]", wide, list, from, at+4*j)
+			}
 		}
 		for j, v := range part {
 			if i == 0 {
@@ -259,7 +357,7 @@ func (e *vectorEmitter) finishRows(number, parts string, residuals []string) {
 		e.finishPairs(&t, number, first, sums)
 		return
 	}
-	n := e.r("add.s32", "%s, %s", t.n0, e.r("and.b32", "%s, 15", e.lane))
+	n := e.r("add.s32", "%s, %s", t.n0, e.rowOfLane())
 	end := e.Label()
 	e.Line("@%s bra \t%s", e.made(&t, number, n), end)
 	to := e.resultOf(e.args["y"], first, n)

@@ -170,6 +170,7 @@ type Fit struct {
 	Inner, Outer                                    int
 	Projections                                     Projections
 	Tiles, Blocks, Teams, Warps, Resident, Launches int
+	Streamed                                        bool // rows of x come with the weights
 	// Of attention of few queries: the query heads that a cluster has, and those that share a key head.
 	Heads, Group int
 }
@@ -180,8 +181,10 @@ func (f Fit) Fits() bool { return f != Fit{} }
 // Fit implements [Kernel].
 func (p *product) Fit(groups [3]uint64, given Given) (best Fit) {
 	if rows := p.most(groups, given); rows > 0 {
-		if f := p.few(rows).Fit(groups, given); f.Fits() {
-			return f
+		for _, streamed := range []bool{false, true} {
+			if f := p.few(rows, streamed).Fit(groups, given); f.Fits() {
+				return f
+			}
 		}
 	}
 	least := uint64(0)
@@ -332,7 +335,7 @@ func (p *product) size(groups [3]uint64, f Fit) (rows, wide uint64) {
 // Launch implements [Kernel].
 func (p *product) Launch(groups [3]uint64, f Fit) (grid [3]uint64, threadsOf, shared uint32) {
 	if f.Teams > 0 {
-		return p.few(f.Most).Launch(groups, f)
+		return p.few(f.Most, f.Streamed).Launch(groups, f)
 	}
 	rows, wide := p.size(groups, f)
 	if f.Most > 0 {

@@ -23,7 +23,9 @@ type vector struct {
 	group  int      // of weights that share a scale
 	blocks *blocks  // of a matrix in GGML's blocks: their format; nil: codes are affine
 	gpu    GPU
-	most   int // rows of x, all of which are multiplied at once (few.go); 0: x is a vector
+	// How many rows of x are multiplied at once (few.go); 0: x is a vector. Whether they come with the weights, chunk by chunk.
+	most     int
+	streamed bool
 }
 
 var namedVector = regexp.MustCompile(`^affine_(?:qmv|qmv_fast)_(?:(add|silu_mul|rms|rms_silu_mul|rms_x3_rope)_)?(float16_t|bfloat16_t)_gs_(32|64|128)_b_4(_batch_0_pr_[01]_hgs_0_r_4)?$`)
@@ -68,6 +70,7 @@ const (
 	chunk      = 256
 	tileRows   = 16
 	codesChunk = tileRows * chunk / 2
+	rowsChunk  = codesChunk + 2*tileRows*16
 	// mostSlots is how many chunks of a warp at most lie in shared memory, or are on their way.
 	mostSlots = 3
 	// longest is the inner index up to which there is room for x in shared memory.
@@ -92,7 +95,7 @@ func (v *vector) Fit(groups [3]uint64, given Given) Fit {
 	if v.blocks != nil || v.most > 0 {
 		inner, outer = "K", "N"
 	}
-	f := Fit{Aligned: true, Inner: constant(inner), Most: v.most}
+	f := Fit{Aligned: true, Inner: constant(inner), Most: v.most, Streamed: v.streamed}
 	rows := 0
 	switch v.form {
 	case rope:
@@ -133,14 +136,14 @@ var crews = [][2]int{{3, 4}, {2, 4}}
 // crew says what blocks consist of, on m multiprocessors.
 func (v *vector) crew(f *Fit, m int) bool {
 	best, least, slots := *f, 0, mostSlots
-	if v.most > 0 {
+	if v.most > 0 && !v.streamed {
 		slots = fewSlots
 	}
 	fits := func(teams, warps, resident, launches, slots int) bool {
 		f.Teams, f.Warps, f.Resident, f.Launches = teams, warps, resident, launches
 		return v.slots(*f) >= slots && (!v.norm || v.pieces(*f) <= mostPieces) && teams*warps%max(1, v.most) == 0
 	}
-	if v.gpu.Major >= 9 && (v.blocks == nil || !v.blocks.large) { // before, no launch begins while another one is at work
+	if v.gpu.Major >= 9 && (v.blocks == nil || !v.blocks.large) && !v.streamed { // before, no launch begins while another one is at work
 		for _, c := range crews {
 			// How many chunks a warp takes, one after the other.
 			steps := (f.Tiles + c[0]*m - 1) / (c[0] * m) * ((f.Inner/chunk + c[1] - 1) / c[1])
@@ -154,7 +157,7 @@ func (v *vector) crew(f *Fit, m int) bool {
 		return true
 	}
 	if v.most > 0 {
-		return fits(2, 8, 1, 1, slots) || fits(1, 8, 1, 1, slots)
+		return !v.streamed && fits(2, 8, 1, 1, slots) || fits(1, 8, 1, 1, slots)
 	}
 	return fits(1, 8, 2, 1, 2) || fits(1, 8, 1, 1, 2)
 }
@@ -183,8 +186,11 @@ func (v *vector) pieces(f Fit) int { return (f.Inner/8 + f.threads() - 1) / f.th
 
 // tall is how many results a tile has, or pairs of them.
 func (v *vector) tall() int {
-	if v.form == siluMul || v.form == rope {
+	switch {
+	case v.form == siluMul || v.form == rope:
 		return tileRows / 2
+	case v.streamed:
+		return 2 * tileRows
 	}
 	return tileRows
 }
@@ -249,7 +255,10 @@ func (v *vector) chunkBytes() int {
 	if v.blocks != nil {
 		return v.blocks.size
 	}
-	return codesChunk + 2*tileRows*16
+	if v.streamed {
+		return 2*rowsChunk + 2*chunk*v.most
+	}
+	return rowsChunk
 }
 
 // sums is where the sums of each 32 elements of x lie in shared memory, behind x.
@@ -257,7 +266,10 @@ func (*vector) sums(f Fit) int { return 2 * f.Inner }
 
 // parts is where the sums of warps lie: those of two tiles of each team.
 func (v *vector) parts(f Fit) int {
-	if f.Most > 0 {
+	switch {
+	case f.Streamed:
+		return 0
+	case f.Most > 0:
 		return 2 * f.Inner * f.Most
 	}
 	if v.blocks != nil && !v.blocks.sums {
@@ -279,7 +291,13 @@ func (v *vector) ring(f Fit) int {
 }
 
 // partBytes are those of the sums of a tile.
-func (f Fit) partBytes() int { return 4 * tileRows * f.Warps * max(1, f.Most) }
+func (f Fit) partBytes() int {
+	n := 4 * tileRows * f.Warps * max(1, f.Most)
+	if f.Streamed {
+		n *= 2
+	}
+	return n
+}
 
 // Note implements [Kernel].
 func (*vector) Note(f Fit) []byte { return note(f) }
@@ -314,8 +332,14 @@ type vectorEmitter struct {
 
 	cosine, sine   string   // of the warp's tile, of the pair that is the lane's
 	cosines, sines []string // the same, of some rows of x
-	useSlot        string
-	acc            []string // sums of rows quad and quad + 8; of few rows of x, of each row two, of the columns that mma.sync gives the lane, and those of the lane's second group
+
+	// Of rows of x that come with weights: where the lane's pieces of the next chunk come from, and of a tile's first one; how many chunks of the tile are left; where
+	// pieces of even and of odd rows go to; and how many bytes of each row are copied.
+	xFrom, xStart, xLeft string
+	xTo                  [2]string
+	xBytes               []string
+	useSlot              string
+	acc                  []string // sums of rows quad and quad + 8; of few rows of x, of each row two, of the columns that mma.sync gives the lane, and those of the lane's second group
 }
 
 // vectorTile says which rows a tile has, and which results are made of them.
@@ -352,6 +376,10 @@ func (v *vector) Emit(launch nvptx.Launch, f Fit) []byte {
 	if v.norm {
 		norm = e.loaded(e.args["norm"])
 	}
+	first := e.bringSlot
+	if v.streamed {
+		first = e.r("mov.b32", "%s", first)
+	}
 	count, ahead := e.r("mov.b32", "%d", e.ahead()), e.Label()
 	e.Mark(ahead)
 	e.bring()
@@ -368,13 +396,19 @@ func (v *vector) Emit(launch nvptx.Launch, f Fit) []byte {
 	if f.Tiles < f.Blocks { // blocks without a tile have stayed until here, so that no block of another launch took their places
 		e.Line("@%s ret", e.Make("p", "setp.ge.u32", "%s, %d", e.r("mov.u32", "%%ctaid.y"), f.Tiles))
 	}
-	if v.most > 0 {
+	switch {
+	case v.streamed:
+		e.streamRows(first)
+	case v.most > 0:
 		e.stageRows()
-	} else {
+	default:
 		e.stage(norm)
 	}
 	e.tiles()
 	e.resident = f.Resident
+	if v.streamed { // what takes little memory finds registers beside it
+		e.resident = 2
+	}
 	return e.text(f.threads())
 }
 
@@ -526,6 +560,9 @@ func (e *vectorEmitter) bring() {
 	} else {
 		e.bringCodes()
 	}
+	if e.xFrom != "" {
+		e.bringRows(e.bringSlot)
+	}
 	e.next(e.bringSlot)
 	e.Line("add.s32 \t%s, %s, -1", e.bringLeft, e.bringLeft)
 	e.Mark(none)
@@ -553,8 +590,12 @@ func (e *vectorEmitter) codesOf(t *vectorTile) {
 // bringCodes asks for the thread's part of a chunk.
 func (e *vectorEmitter) bringCodes() {
 	toCodes, each := e.r("add.s32", "%s, %s", e.bringSlot, e.to), 4/len(e.from)
-	for i := range 4 { // rows four apart
-		e.Line("cp.async.cg.shared.global.L2::128B \t[%s+%d], [%s+%d], 16", toCodes, 4*i*chunk/2, e.from[i/each], i%each*4*e.fit.Inner/2)
+	halves := 1
+	if e.streamed {
+		halves, each = 2, 8
+	}
+	for i := range 4 * halves { // rows four apart
+		e.Line("cp.async.cg.shared.global.L2::128B \t[%s+%d], [%s+%d], 16", toCodes, i/4*rowsChunk+i%4*4*chunk/2, e.from[i/each], i%each*4*e.fit.Inner/2)
 	}
 	for _, from := range e.from {
 		e.Line("add.s64 \t%s, %s, %d", from, from, e.fit.Warps*chunk/2)
@@ -564,7 +605,9 @@ func (e *vectorEmitter) bringCodes() {
 		kind = "cg"
 	}
 	to := e.r("mad.lo.s32", "%s, 16, %s", e.lane, e.bringSlot)
-	e.Line("cp.async.%s.shared.global \t[%s+%d], [%s], %d", kind, to, codesChunk, e.scaleFrom, e.scaleBytes())
+	for i := range halves {
+		e.Line("cp.async.%s.shared.global \t[%s+%d], [%s+%d], %d", kind, to, i*rowsChunk+codesChunk, e.scaleFrom, i*tileRows*2*e.fit.Inner/e.group, e.scaleBytes())
+	}
 	e.Line("add.s64 \t%s, %s, %d", e.scaleFrom, e.scaleFrom, e.fit.Warps*e.scaleBytes())
 }
 
@@ -856,7 +899,7 @@ func (e *vectorEmitter) multiply(m multiplication) {
 
 // ahead is how many chunks of a warp are on their way at most when it begins to multiply one.
 func (e *vectorEmitter) ahead() int {
-	if e.most > 0 { // the place of that one is free by then
+	if e.most > 0 && !e.streamed { // the place of that one is free by then
 		return e.slots(e.fit)
 	}
 	return e.slots(e.fit) - 1
