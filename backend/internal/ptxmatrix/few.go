@@ -33,17 +33,12 @@ func (p *product) few(rows int, streamed bool) *vector {
 // most is for how many rows, of few, a launch is best; 0: for more, or there is no such code.
 func (p *product) most(groups [3]uint64, given Given) int {
 	var f Fit
-	switch {
-	case p.bits != 4 || p.form != rope && p.form != siluMul && len(p.sides) > 1:
-		return 0
-	case p.form == rope:
-		var ok bool
-		if f.Projections, ok = p.projections(given); !ok {
-			return 0
-		}
+	ok := p.bits == 4
+	if p.form == rope && ok {
+		f.Projections, ok = p.projections(given)
 	}
 	rows := p.rows(groups, given, f)
-	if rows == 0 || rows > mostFew {
+	if !ok || rows == 0 || rows > mostFew {
 		return 0
 	}
 	return max(2, 1<<bits.Len64(rows-1))
@@ -306,20 +301,48 @@ func (e *vectorEmitter) existing(first string, count int) (out []string) {
 	return out
 }
 
-// resultOf is where a result of a row of x lies in an array of results.
-func (e *vectorEmitter) resultOf(array, row, n string) string {
-	at := e.Make("rd", "add.s64", "%s, %s", e.wide(row, strconv.Itoa(e.fit.Outer)), e.Make("rd", "cvt.u64.u32", "%s", n))
-	return e.Make("rd", "add.s64", "%s, %s", array, e.Make("rd", "shl.b64", "%s, 1", at))
+// results are where the results of a column lie in an array, of some rows of x.
+func (e *vectorEmitter) results(array string, t *vectorTile, n, first string, rows int) (out []string) {
+	length := t.count
+	if t.last != "" { // of values, which are counted in pairs
+		length = e.r("add.s32", "%s, 1", t.last)
+	}
+	at := e.Make("rd", "add.s64", "%s, %s", e.wide(first, length), e.Make("rd", "cvt.u64.u32", "%s", n))
+	at = e.Make("rd", "add.s64", "%s, %s", array, e.Make("rd", "shl.b64", "%s, 1", at))
+	step := e.wide(length, "2")
+	for i := range rows {
+		if i > 0 {
+			at = e.Make("rd", "add.s64", "%s, %s", at, step)
+		}
+		out = append(out, at)
+	}
+	return out
+}
+
+// arm finds the matrix of a tile, and its place there.
+func (e *vectorEmitter) arm(t *vectorTile, number string, of func(side string) operand) {
+	length, before := e.r("mov.b32", "%d", e.fit.Arms[0]), e.r("mov.b32", "0")
+	m, tiles := of(e.sides[0]), 0
+	for i, side := range e.sides[1:] {
+		tiles += (e.fit.Arms[i] + tileRows - 1) / tileRows
+		further, next := e.Make("p", "setp.ge.s32", "%s, %d", number, tiles), of(side)
+		m = operand{e.either(further, "rd", next.codes, m.codes), e.either(further, "rd", next.scales, m.scales), e.either(further, "rd", next.biases, m.biases)}
+		length, before = e.either(further, "r", e.r("mov.b32", "%d", e.fit.Arms[i+1]), length), e.either(further, "r", e.r("mov.b32", "%d", tiles), before)
+		t.further = append(t.further, further)
+	}
+	t.matrix, t.count = [2]operand{m, m}, length
+	t.begin = e.r("shl.b32", "%s, 4", e.r("sub.s32", "%s, %s", number, before))
+	t.n0 = e.r("min.s32", "%s, %s", t.begin, e.r("sub.s32", "%s, %d", length, tileRows))
 }
 
 // residuals asks for what is added to the lane's results of a tile, if the warp makes them.
 func (e *vectorEmitter) residuals(number, own string) (out []string) {
 	t := e.of(number)
 	first, count := e.rowsOfLane()
-	at := e.resultOf(e.args["r"], first, e.r("add.s32", "%s, %s", t.n0, e.rowOfLane()))
+	from := e.results(e.args["r"], &t, e.r("add.s32", "%s, %s", t.n0, e.rowOfLane()), first, count)
 	for i, exists := range e.existing(first, count) {
 		v := e.Make("rs", "mov.b16", "0")
-		e.Line("@%s ld.global.b16 \t%s, [%s+%d]", e.Make("p", "and.pred", "%s, %s", exists, own), v, at, 2*i*e.fit.Outer)
+		e.Line("@%s ld.global.b16 \t%s, [%s]", e.Make("p", "and.pred", "%s, %s", exists, own), v, from[i])
 		out = append(out, v)
 	}
 	return out
@@ -360,13 +383,20 @@ func (e *vectorEmitter) finishRows(number, parts string, residuals []string) {
 	n := e.r("add.s32", "%s, %s", t.n0, e.rowOfLane())
 	end := e.Label()
 	e.Line("@%s bra \t%s", e.made(&t, number, n), end)
-	to := e.resultOf(e.args["y"], first, n)
+	y := e.args["y"]
+	if e.arms() {
+		y = e.args["y"+e.sides[0]]
+	}
+	for i, further := range t.further {
+		y = e.either(further, "rd", e.args["y"+e.sides[i+1]], y)
+	}
+	to := e.results(y, &t, n, first, count)
 	for i, exists := range e.existing(first, count) {
 		result := e.stored(sums[i])
 		if e.form == add {
 			result = e.stored(e.r("add.rn.f32", "%s, %s", e.widened(residuals[i]), e.widened(result)))
 		}
-		e.Line("@%s st.global.b16 \t[%s+%d], %s", exists, to, 2*i*e.fit.Outer, result)
+		e.Line("@%s st.global.b16 \t[%s], %s", exists, to[i], result)
 	}
 	e.Mark(end)
 }
@@ -375,7 +405,11 @@ func (e *vectorEmitter) finishRows(number, parts string, residuals []string) {
 func (e *vectorEmitter) made(t *vectorTile, number, n string) string {
 	outside := e.Make("p", "setp.ge.s32", "%s, %s", n, t.count)
 	if e.overlaps() {
-		outside = e.Make("p", "or.pred", "%s, %s", outside, e.Make("p", "setp.lt.s32", "%s, %s", n, e.r("mul.lo.s32", "%s, %d", number, e.tall())))
+		begin := t.begin
+		if begin == "" {
+			begin = e.r("mul.lo.s32", "%s, %d", number, e.tall())
+		}
+		outside = e.Make("p", "or.pred", "%s, %s", outside, e.Make("p", "setp.lt.s32", "%s, %s", n, begin))
 	}
 	return outside
 }
@@ -402,9 +436,9 @@ func (e *vectorEmitter) finishPairs(t *vectorTile, number, first string, sums []
 	if e.form == rope {
 		e.turnRows(t, n, first, one, two)
 	} else {
-		to := e.resultOf(e.args["y"], first, n)
+		to := e.results(e.args["y"], t, n, first, count)
 		for i, exists := range e.existing(first, count) {
-			e.Line("@%s st.global.b16 \t[%s+%d], %s", exists, to, 2*i*e.fit.Outer, e.siluMul(e.stored(one[i]), e.stored(two[i])))
+			e.Line("@%s st.global.b16 \t[%s], %s", exists, to[i], e.siluMul(e.stored(one[i]), e.stored(two[i])))
 		}
 	}
 	e.Mark(end)
@@ -470,9 +504,7 @@ func (e *vectorEmitter) turnRows(t *vectorTile, n, first string, one, two []stri
 	e.Mark(plain)
 	value := e.r("shl.b32", "%s, 1", n)
 	both := e.Make("p", "setp.lt.s32", "%s, %s", value, t.last)
-	for i := range one {
-		at := e.Make("rd", "add.s64", "%s, %s", e.wide(e.r("add.s32", "%s, %d", first, i), strconv.Itoa(e.fit.Projections.Values)), e.Make("rd", "cvt.u64.u32", "%s", value))
-		at = e.Make("rd", "add.s64", "%s, %s", to, e.Make("rd", "shl.b64", "%s, 1", at))
+	for i, at := range e.results(to, t, value, first, len(one)) {
 		e.Line("@%s st.global.b16 \t[%s], %s", rows[i], at, e.stored(one[i]))
 		e.Line("@%s st.global.b16 \t[%s+2], %s", e.Make("p", "and.pred", "%s, %s", rows[i], both), at, e.stored(two[i]))
 	}

@@ -168,6 +168,7 @@ type Fit struct {
 	// blocks that share them, the teams of a block, each of which takes a tile after the other, the warps of a team, how many blocks have room
 	// on a multiprocessor, and of how many launches these are.
 	Inner, Outer                                    int
+	Arms                                            [3]int // lengths of results of several matrices
 	Projections                                     Projections
 	Tiles, Blocks, Teams, Warps, Resident, Launches int
 	Streamed                                        bool // rows of x come with the weights

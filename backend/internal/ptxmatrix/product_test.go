@@ -253,7 +253,9 @@ func TestProducts(t *testing.T) {
 		{"affine_qmm_t_add_bfloat16_t_gs_32_b_4_alN_false", 2560, 1, []int{55}, nvptx.Launch{Values: true, Moving: true}, false, ir.BF16, 32, 4, "add", few, 0},
 		{"affine_qmm_t_add_float16_t_gs_64_b_4_alN_false", 14336, 4, []int{40}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.F16, 64, 4, "add", few, 0},
 		{"affine_qmm_t_add_float16_t_gs_32_b_4_alN_false", 14336, 7, []int{70}, nvptx.Launch{Values: true, Programmatic: true, Moving: true}, false, ir.F16, 32, 4, "add", few, 0},
-		{"affine_qmm_t_bfloat16_t_gs_128_b_4_alN_false_batch_0", 11520, 8, []int{41}, nvptx.Launch{}, false, ir.BF16, 128, 4, "", few, 0},
+		{"affine_qmm_t_bfloat16_t_gs_128_b_4_alN_false_batch_0", 11776, 8, []int{41}, nvptx.Launch{}, false, ir.BF16, 128, 4, "", few, 0},
+		{"affine_qmm_t_x3_float16_t_gs_32_b_4_alN_false", 1024, 5, []int{40, 16, 258}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.F16, 32, 4, "x3", few, 0},
+		{"affine_qmm_t_x2_bfloat16_t_gs_64_b_4_alN_false", 1792, 2, []int{129, 65}, nvptx.Launch{Values: true, Moving: true}, false, ir.BF16, 64, 4, "x2", few, 0},
 		{"affine_qmm_t_float16_t_gs_32_b_4_alN_true_batch_0", 512, 8, []int{160}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.F16, 32, 4, "", few, 0},
 	}, 20) {
 		t.Run(fmt.Sprint(x.name, " ", x.k, " ", x.splits), func(t *testing.T) {

@@ -3,6 +3,7 @@ package ptxmatrix
 import (
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -97,12 +98,18 @@ func (v *vector) Fit(groups [3]uint64, given Given) Fit {
 	}
 	f := Fit{Aligned: true, Inner: constant(inner), Most: v.most, Streamed: v.streamed}
 	rows := 0
-	switch v.form {
-	case rope:
+	switch {
+	case v.form == rope:
 		f.Projections = Projections{constant("dims"), constant("q_heads"), constant("k_heads"), constant("n_v")}
 		q, k, values := f.Projections.tiles()
 		rows, f.Tiles = (f.Projections.Queries+f.Projections.Keys)*f.Projections.Dims+f.Projections.Values, q+k+values
-	case siluMul:
+	case v.arms():
+		for i, side := range v.sides {
+			n := constant("n" + side)
+			f.Arms[i], known = n, known && n >= v.tall()
+			rows, f.Tiles = rows+n, f.Tiles+(n+v.tall()-1)/v.tall()
+		}
+	case v.form == siluMul:
 		f.Outer = constant(outer)
 		rows, f.Tiles = 2*f.Outer, (f.Outer+v.tall()-1)/v.tall()
 	default:
@@ -195,8 +202,16 @@ func (v *vector) tall() int {
 	return tileRows
 }
 
+// arms reports whether there are several matrices, each with results of its own.
+func (v *vector) arms() bool { return v.form == store && len(v.sides) > 1 }
+
 // overlaps reports whether the last tile begins in the one before, so that all tiles have rows at the same distances. Results are made once.
-func (e *vectorEmitter) overlaps() bool { return e.form != rope && e.fit.Outer%e.tall() != 0 }
+func (e *vectorEmitter) overlaps() bool {
+	if e.arms() {
+		return slices.ContainsFunc(e.fit.Arms[:], func(n int) bool { return n%e.tall() != 0 })
+	}
+	return e.form != rope && e.fit.Outer%e.tall() != 0
+}
 
 // Projections are the heads of queries, keys and values that one product makes.
 type Projections struct {
@@ -349,6 +364,9 @@ type vectorTile struct {
 	// Of rope, predicates: it is one of queries or keys; of keys or values; of values.
 	turned, key, value string
 	last               string // the last row of the matrix
+	// Of several matrices: predicates, the tile is one of the second matrix or a later one, of the third; and where it would begin if it had a place of its own.
+	further []string
+	begin   string
 }
 
 // Emit implements [Kernel].
@@ -482,6 +500,10 @@ func (e *vectorEmitter) of(number string) (t vectorTile) {
 		return operand{e.args["w"+side], e.args["scales"+side], e.args["biases"+side]}
 	}
 	t.matrix = [2]operand{of(e.sides[0]), of(e.sides[len(e.sides)-1])}
+	if e.arms() {
+		e.arm(&t, number, of)
+		return t
+	}
 	if e.form != rope {
 		t.n0, t.count = e.r("mul.lo.s32", "%s, %d", number, e.tall()), e.r("mov.b32", "%d", e.fit.Outer)
 		if e.overlaps() {
