@@ -27,7 +27,7 @@ func (p *product) few(rows int, streamed bool) *vector {
 	if form == tile {
 		form = store
 	}
-	return &vector{source: p.source, form: form, pairs: p.pairs, sides: p.sides, elem: p.elem, group: p.group, gpu: Hopper, most: rows, streamed: streamed && (form == store || form == add)}
+	return &vector{source: p.source, form: form, pairs: p.pairs, sides: p.sides, elem: p.elem, group: p.group, gpu: Hopper, most: rows, streamed: streamed && len(p.sides) == 1}
 }
 
 // most is for how many rows, of few, a launch is best; 0: for more, or there is no such code.

@@ -34,6 +34,7 @@ func TestFewFits(t *testing.T) {
 		{"add_float16_t_gs_32_b_4", 14336, 4096, 4, 4, 256, 2, 8, false, false},
 		{"add_float16_t_gs_32_b_4", 14336, 4096, 5, 8, 128, 1, 8, false, true},
 		{"x3_float16_t_gs_32_b_4", 4096, 4096, 8, 8, 384, 2, 4, true, false},
+		{"x3_float16_t_gs_32_b_4", 14336, 4096, 8, 0, 0, 0, 0, false, false},
 		{"add_float16_t_gs_32_b_4", 14336, 4096, 9, 0, 0, 0, 0, false, false},
 		{"add_float16_t_gs_32_b_8", 4096, 4096, 2, 0, 0, 0, 0, false, false},
 		{"add_float16_t_gs_32_b_4", 4160, 4096, 2, 0, 0, 0, 0, false, false},
