@@ -30,8 +30,8 @@ func (p *product) few(rows int, streamed bool) *vector {
 	return &vector{source: p.source, form: form, pairs: p.pairs, sides: p.sides, elem: p.elem, group: p.group, gpu: Hopper, most: rows, streamed: streamed && len(p.sides) == 1}
 }
 
-// most is for how many rows, of few, a launch is best; 0: for more, or there is no such code.
-func (p *product) most(groups [3]uint64, given Given) int {
+// fewOf is for how many rows, of few, a launch is best; 0: for more, or there is no such code.
+func (p *product) fewOf(groups [3]uint64, given Given) int {
 	var f Fit
 	ok := p.bits == 4
 	if p.form == rope && ok {

@@ -181,7 +181,7 @@ func (f Fit) Fits() bool { return f != Fit{} }
 
 // Fit implements [Kernel].
 func (p *product) Fit(groups [3]uint64, given Given) (best Fit) {
-	if rows := p.most(groups, given); rows > 0 {
+	if rows := p.fewOf(groups, given); rows > 0 {
 		for _, streamed := range []bool{false, true} {
 			if f := p.few(rows, streamed).Fit(groups, given); f.Fits() {
 				return f
