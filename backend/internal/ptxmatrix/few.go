@@ -13,8 +13,8 @@ import (
 const (
 	// mostFew is how many rows of x mma.sync takes.
 	mostFew = 8
-	// fewSlots is how many chunks of a warp have to have room at least. Codes and scales of one are in registers while it is multiplied, so that
-	// both are on their way then.
+	// fewSlots is how many chunks of a warp have room. Codes and scales of one are in registers while it is multiplied, so that
+	// both are on their way then: as many as those of a vector.
 	fewSlots = 2
 	// fewPieces is how many pieces of x of a thread are on their way at once, if a thread has 80 registers; with 128 twice as many are.
 	fewPieces = 8

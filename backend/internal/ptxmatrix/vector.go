@@ -142,10 +142,7 @@ var crews = [][2]int{{3, 4}, {2, 4}}
 
 // crew says what blocks consist of, on m multiprocessors.
 func (v *vector) crew(f *Fit, m int) bool {
-	best, least, slots := *f, 0, mostSlots
-	if v.most > 0 && !v.streamed {
-		slots = fewSlots
-	}
+	best, least, slots := *f, 0, v.mostSlots()
 	fits := func(teams, warps, resident, launches, slots int) bool {
 		f.Teams, f.Warps, f.Resident, f.Launches = teams, warps, resident, launches
 		return v.slots(*f) >= slots && (!v.norm || v.pieces(*f) <= mostPieces) && teams*warps%max(1, v.most) == 0
@@ -262,7 +259,15 @@ func (v *vector) Launch(groups [3]uint64, f Fit) (grid [3]uint64, threads, share
 
 // slots is how many chunks of a warp have room.
 func (v *vector) slots(f Fit) int {
-	return min(mostSlots, (v.limit(f)-127-v.ring(f))/(f.Teams*f.Warps*v.chunkBytes()))
+	return min(v.mostSlots(), (v.limit(f)-127-v.ring(f))/(f.Teams*f.Warps*v.chunkBytes()))
+}
+
+// mostSlots is for how many there is at most.
+func (v *vector) mostSlots() int {
+	if v.most > 0 && !v.streamed {
+		return fewSlots
+	}
+	return mostSlots
 }
 
 // chunkBytes are those of a chunk in shared memory.
