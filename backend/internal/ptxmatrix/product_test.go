@@ -223,7 +223,8 @@ func TestProducts(t *testing.T) {
 		tile, splits int
 	}
 	const few = -1
-	for _, x := range sample.Of(t, "products of warpgroups", []product{
+	family := func(x product) string { return fmt.Sprint(x.tile == few) }
+	for _, x := range sample.Families(t, "products of warpgroups", []product{
 		{"affine_qmm_t_float16_t_gs_32_b_4_alN_false_batch_0", 96, 35, []int{41}, nvptx.Launch{Values: true}, false, ir.F16, 32, 4, "", 0, 0},
 		{"affine_qmm_t_float16_t_gs_32_b_4_alN_false_batch_0", 512, 70, []int{270}, nvptx.Launch{Values: true}, false, ir.F16, 32, 4, "", 0, 0},
 		{"affine_qmm_t_bfloat16_t_gs_64_b_8_alN_false_batch_0", 1024, 40, []int{30}, nvptx.Launch{}, false, ir.BF16, 64, 8, "", 0, 0},
@@ -257,7 +258,7 @@ func TestProducts(t *testing.T) {
 		{"affine_qmm_t_x3_float16_t_gs_32_b_4_alN_false", 1024, 5, []int{40, 16, 258}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.F16, 32, 4, "x3", few, 0},
 		{"affine_qmm_t_x2_bfloat16_t_gs_64_b_4_alN_false", 1792, 2, []int{129, 65}, nvptx.Launch{Values: true, Moving: true}, false, ir.BF16, 64, 4, "x2", few, 0},
 		{"affine_qmm_t_float16_t_gs_32_b_4_alN_true_batch_0", 512, 8, []int{160}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.F16, 32, 4, "", few, 0},
-	}, 20) {
+	}, family, 20) {
 		t.Run(fmt.Sprint(x.name, " ", x.k, " ", x.splits), func(t *testing.T) {
 			k, p := described(t, x.name)
 			if x.tile == few {

@@ -408,7 +408,7 @@ func (v *vector) Emit(launch nvptx.Launch, f Fit) []byte {
 	e.bring()
 	e.Line("add.s32 \t%s, %s, -1", count, count)
 	e.Line("@%s bra \t%s", e.Make("p", "setp.ne.u32", "%s, 0", count), ahead)
-	e.read(func(name string) bool { return !weight(name) && (v.most > 0 || !unused(name)) }, launch.Moving)
+	e.read(func(name string) bool { return !weight(name) && (v.form == rope || !unused(name)) }, launch.Moving)
 	if v.form == rope && v.most == 0 {
 		e.angles()
 	}
