@@ -55,6 +55,9 @@ const ring = 4
 
 // Emit implements [Kernel].
 func (p *product) Emit(launch nvptx.Launch, f Fit) []byte {
+	if f.Teams > 0 {
+		return p.few(f.Most, f.Streamed).Emit(launch, f)
+	}
 	e := &emitter{product: p, entry: entry{kernel: p.source, launch: launch, typ: p.elem}, fit: f}
 	if f.Splits > 1 {
 		e.cluster = f.Splits
@@ -570,7 +573,7 @@ func (e *emitter) affines(far string) (rows [2]affine) {
 		}
 		return e.either(lower, "r", v[0], v[1])
 	}
-	e.apart(own(0), own(1), far)
+	e.apart(e.bits, own(0), own(1), far)
 	return rows
 }
 
@@ -582,13 +585,13 @@ func (e *emitter) holds() bool { return e.typ == ir.F16 || e.bits == 4 }
 // the exponents of scale and bias are not far apart: from the lowest bit of both to the highest of the sum there are then at most 24
 // bits. With a bias of 0 it always fits. Two of them lie side by side in a word.
 // Its halves are compared together: that of a scale is less than 2^15, which is added to that of a bias.
-func (e *emitter) apart(scale, bias, some string) {
+func (e *entry) apart(bits int, scale, bias, some string) {
 	fraction, most := 10, 31
 	if e.typ == ir.BF16 {
 		fraction, most = 7, 255
 	}
 	// The sum is below 2^(1 + max(exponent of the scale + bits, exponent of the bias) + 1).
-	below, above := 24-fraction-e.bits-2, 24-fraction-2
+	below, above := 24-fraction-bits-2, 24-fraction-2
 	const half, rest, lowest = 0x10001, 0x7FFF7FFF, 0x80008000
 	exponents, one := most<<fraction*half, 1<<fraction*half
 	s := e.r("max.u16x2", "%s, %s", e.r("and.b32", "%s, %d", scale, exponents), e.r("mov.b32", "%d", one))
@@ -753,15 +756,15 @@ func (e *emitter) twice(to string, words []string, scale, bias string) {
 	if e.bits == 4 {
 		second = 20
 	}
-	e.twiceOf(to, e.both(words), 0, second, scale, bias)
+	e.twiceOf(e.bits, to, e.both(words), 0, second, scale, bias)
 }
 
 // twiceOf does so with two codes that lie at two places of a word.
-func (e *emitter) twiceOf(to, word string, first, second int, scale, bias string) {
+func (e *entry) twiceOf(bits int, to, word string, first, second int, scale, bias string) {
 	scale, bias = e.low(scale), e.low(bias)
 	var v [2]string
 	for k, shift := range []int{first, second} {
-		code := e.r("and.b32", "%s, %d", e.r("shr.u32", "%s, %d", word, shift), 1<<e.bits-1)
+		code := e.r("and.b32", "%s, %d", e.r("shr.u32", "%s, %d", word, shift), 1<<bits-1)
 		code = e.r("sub.rn.f32", "%s, 0f4B000000", e.r("or.b32", "%s, 0x4B000000", code))
 		v[k] = e.r("fma.rn.f32", "%s, %s, %s", code, scale, bias)
 	}
@@ -769,7 +772,7 @@ func (e *emitter) twiceOf(to, word string, first, second int, scale, bias string
 }
 
 // low is the low half of a register as f32.
-func (e *emitter) low(v string) string {
+func (e *entry) low(v string) string {
 	low, high := e.New("rs"), e.New("rs")
 	e.Line("mov.b32 \t{%s, %s}, %s", low, high, v)
 	return e.widened(low)

@@ -164,12 +164,14 @@ type Fit struct {
 	Most, Splits, Part, Slots int
 	Still                     bool
 	Kept                      bool // all of x that a block multiplies lies in shared memory
-	// Of a product with vectors: the length of a vector, how many results it has if all are alike, else the heads that it makes, tiles of rows, the
+	// Of a product with vectors, or with few rows of x: the length of a vector, how many results it has if all are alike, else the heads that it makes, tiles of rows, the
 	// blocks that share them, the teams of a block, each of which takes a tile after the other, the warps of a team, how many blocks have room
 	// on a multiprocessor, and of how many launches these are.
 	Inner, Outer                                    int
+	Arms                                            [3]int // lengths of results of several matrices
 	Projections                                     Projections
 	Tiles, Blocks, Teams, Warps, Resident, Launches int
+	Streamed                                        bool // rows of x come with the weights
 	// Of attention of few queries: the query heads that a cluster has, and those that share a key head.
 	Heads, Group int
 }
@@ -179,6 +181,13 @@ func (f Fit) Fits() bool { return f != Fit{} }
 
 // Fit implements [Kernel].
 func (p *product) Fit(groups [3]uint64, given Given) (best Fit) {
+	if rows := p.fewOf(groups, given); rows > 0 {
+		for _, streamed := range []bool{false, true} {
+			if f := p.few(rows, streamed).Fit(groups, given); f.Fits() {
+				return f
+			}
+		}
+	}
 	least := uint64(0)
 	for _, rows := range []int{128, 64, 32, 16, 8} {
 		for splits := 1; splits <= mostSplits; splits *= 2 {
@@ -194,6 +203,18 @@ func (p *product) Fit(groups [3]uint64, given Given) (best Fit) {
 	return best
 }
 
+// rows is how many rows of x there are at most.
+func (p *product) rows(groups [3]uint64, given Given, f Fit) uint64 {
+	all, _ := p.size(groups, f)
+	if given.Rows > 0 {
+		all = min(all, uint64(given.Rows))
+	}
+	if m, there := given.Constant("M"); there && m > 0 {
+		all = min(all, uint64(m))
+	}
+	return all
+}
+
 // fit is how blocks of so many rows are launched, of which so many share the inner index. It reports whether they can.
 func (p *product) fit(groups [3]uint64, given Given, rows, splits int) (f Fit, ok bool) {
 	k, known := given.Constant("K")
@@ -203,13 +224,7 @@ func (p *product) fit(groups [3]uint64, given Given, rows, splits int) (f Fit, o
 			return Fit{}, false
 		}
 	}
-	all, _ := p.size(groups, f)
-	if given.Rows > 0 {
-		all = min(all, uint64(given.Rows))
-	}
-	if m, there := given.Constant("M"); there && m > 0 {
-		all = min(all, uint64(m))
-	}
+	all := p.rows(groups, given, f)
 	// A grid counts 64 rows at a time, or 32. Numbers of rows that are not far apart have one code.
 	if all <= 64 {
 		f.Most = max(8, 1<<bits.Len64(all-1))
@@ -320,6 +335,9 @@ func (p *product) size(groups [3]uint64, f Fit) (rows, wide uint64) {
 
 // Launch implements [Kernel].
 func (p *product) Launch(groups [3]uint64, f Fit) (grid [3]uint64, threadsOf, shared uint32) {
+	if f.Teams > 0 {
+		return p.few(f.Most, f.Streamed).Launch(groups, f)
+	}
 	rows, wide := p.size(groups, f)
 	if f.Most > 0 {
 		rows = min(rows, uint64(f.Most))

@@ -219,10 +219,12 @@ func TestProducts(t *testing.T) {
 		dtype       ir.DType
 		group, bits int
 		form        string
-		// Rows of a block, and how many blocks share the inner index; 0: what Fit chooses.
+		// Rows of a block, and how many blocks share the inner index; 0: what Fit chooses. few: that is code for few rows.
 		tile, splits int
 	}
-	for _, x := range sample.Of(t, "products of warpgroups", []product{
+	const few = -1
+	family := func(x product) string { return fmt.Sprint(x.tile == few) }
+	for _, x := range sample.Families(t, "products of warpgroups", []product{
 		{"affine_qmm_t_float16_t_gs_32_b_4_alN_false_batch_0", 96, 35, []int{41}, nvptx.Launch{Values: true}, false, ir.F16, 32, 4, "", 0, 0},
 		{"affine_qmm_t_float16_t_gs_32_b_4_alN_false_batch_0", 512, 70, []int{270}, nvptx.Launch{Values: true}, false, ir.F16, 32, 4, "", 0, 0},
 		{"affine_qmm_t_bfloat16_t_gs_64_b_8_alN_false_batch_0", 1024, 40, []int{30}, nvptx.Launch{}, false, ir.BF16, 64, 8, "", 0, 0},
@@ -245,9 +247,23 @@ func TestProducts(t *testing.T) {
 		{"affine_qmm_t_add_float16_t_gs_32_b_4_alN_false", 16640, 2, []int{9}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.F16, 32, 4, "add", 8, 2},
 		{"affine_qmm_t_x3_float16_t_gs_32_b_8_alN_false", 3008, 5, []int{9, 4, 300}, nvptx.Launch{Programmatic: true}, true, ir.F16, 32, 8, "x3", 8, 1},
 		{"affine_qmm_t_float16_t_gs_64_b_4_alN_false_batch_0", 1024, 18, []int{260}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.F16, 64, 4, "", 64, 1},
-	}, 20) {
+		{"affine_qmm_t_add_float16_t_gs_32_b_4_alN_false", 1536, 2, []int{201}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.F16, 32, 4, "add", few, 0},
+		{"affine_qmm_t_silu_mul_float16_t_gs_32_b_4_alN_false", 4096, 7, []int{61}, nvptx.Launch{Values: true, Programmatic: true, Moving: true}, false, ir.F16, 32, 4, "silu", few, 0},
+		{"affine_qmm_t_silu_mul_bfloat16_t_gs_64_b_4_alN_false", 1280, 3, []int{72}, nvptx.Launch{Moving: true}, false, ir.BF16, 64, 4, "silu", few, 0},
+		{"affine_qmm_t_float16_t_gs_128_b_4_alN_false_batch_0", 768, 5, []int{37}, nvptx.Launch{Values: true}, false, ir.F16, 128, 4, "", few, 0},
+		{"affine_qmm_t_add_bfloat16_t_gs_32_b_4_alN_false", 2560, 1, []int{55}, nvptx.Launch{Values: true, Moving: true}, false, ir.BF16, 32, 4, "add", few, 0},
+		{"affine_qmm_t_add_float16_t_gs_64_b_4_alN_false", 14336, 4, []int{40}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.F16, 64, 4, "add", few, 0},
+		{"affine_qmm_t_add_float16_t_gs_32_b_4_alN_false", 14336, 7, []int{70}, nvptx.Launch{Values: true, Programmatic: true, Moving: true}, false, ir.F16, 32, 4, "add", few, 0},
+		{"affine_qmm_t_bfloat16_t_gs_128_b_4_alN_false_batch_0", 11776, 8, []int{41}, nvptx.Launch{}, false, ir.BF16, 128, 4, "", few, 0},
+		{"affine_qmm_t_x3_float16_t_gs_32_b_4_alN_false", 1024, 5, []int{40, 16, 258}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.F16, 32, 4, "x3", few, 0},
+		{"affine_qmm_t_x2_bfloat16_t_gs_64_b_4_alN_false", 1792, 2, []int{129, 65}, nvptx.Launch{Values: true, Moving: true}, false, ir.BF16, 64, 4, "x2", few, 0},
+		{"affine_qmm_t_float16_t_gs_32_b_4_alN_true_batch_0", 512, 8, []int{160}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.F16, 32, 4, "", few, 0},
+	}, family, 20) {
 		t.Run(fmt.Sprint(x.name, " ", x.k, " ", x.splits), func(t *testing.T) {
 			k, p := described(t, x.name)
+			if x.tile == few {
+				anySize(t)
+			}
 			r := rand.New(rand.NewPCG(1, uint64(x.k)))
 			n := number16{x.dtype}
 			m := &ptxrun.Memory{}
@@ -258,7 +274,7 @@ func TestProducts(t *testing.T) {
 				return m.Add(append(make([]byte, 2), b...)) + 2
 			}
 			values, _ := n.numbers(r, x.rows*x.k, normal(1))
-			values[min(3, x.rows-1)*x.k+5], values[min(4, x.rows-2)*x.k+7] = math.NaN(), math.Inf(-1)
+			values[min(3, x.rows-1)*x.k+5], values[max(0, min(4, x.rows-2))*x.k+7] = math.NaN(), math.Inf(-1)
 			var bytes []byte
 			for _, v := range values {
 				bytes = binary.LittleEndian.AppendUint16(bytes, n.of(v))
@@ -301,8 +317,13 @@ func TestProducts(t *testing.T) {
 				groups[1] = uint64(x.n[0]+31) / 32
 			}
 			launchedAs(t, func(groups [3]uint64, given ptxmatrix.Given) ptxmatrix.Fit {
-				if x.tile == 0 {
-					return p.Fit(groups, given)
+				if x.tile <= 0 {
+					if x.tile == few {
+						given.Rows = 8
+					}
+					f := p.Fit(groups, given)
+					require.Equal(t, x.tile == few, f.Teams > 0, "%+v", f)
+					return f
 				}
 				f, ok := ptxmatrix.FitOf(p, groups, given, x.tile, x.splits)
 				require.True(t, ok)
@@ -356,6 +377,7 @@ func TestProducts(t *testing.T) {
 // TestProductFits: of few rows blocks share the inner index, as many as there are multiprocessors for; each has stages that begin where a chunk of scales does, at least four. Their tiles are
 // no taller than the rows, and memory suffices.
 func TestProductFits(t *testing.T) {
+	fewest(t, math.MaxInt64) // no code for few rows
 	all := map[string]ptxmatrix.Kernel{}
 	for _, x := range sample.Of(t, "fits of products", []struct {
 		name       string

@@ -36,8 +36,16 @@ func TestRowsTurned(t *testing.T) {
 		// Blocks of a cluster share the inner index, weights are asked for early.
 		{"affine_qmm_t_x3_rope_float16_t_gs_32_b_4", 2048, 5, 3, 1, 128, 70, 8, false, ir.F16, 32, 4, nvptx.Launch{Values: true, Programmatic: true}},
 		{"affine_qmm_t_x3_rope_bfloat16_t_gs_64_b_4", 1024, 19, 2, 1, 64, 33, 3, true, ir.BF16, 64, 4, nvptx.Launch{Values: true, Moving: true}},
+		// Few rows by warps that share the inner index.
+		{"affine_qmm_t_x3_rope_float16_t_gs_32_b_4", 512, 7, 3, 1, 128, 71, 8, false, ir.F16, 32, 4, nvptx.Launch{Values: true, Programmatic: true}},
+		{"affine_qmm_t_x3_rope_bfloat16_t_gs_64_b_4", 768, 2, 5, 2, 96, 33, 3, true, ir.BF16, 64, 4, nvptx.Launch{Values: true, Moving: true, Programmatic: true}},
+		{"affine_qmm_t_x3_rope_float16_t_gs_128_b_4", 512, 3, 9, 1, 64, 300, 3, false, ir.F16, 128, 4, nvptx.Launch{}},
 	}, 8) {
 		t.Run(x.name, func(t *testing.T) {
+			few := x.k == 512 || x.k == 768
+			if few {
+				anySize(t)
+			}
 			k, p := described(t, x.name, ir.FunctionConstant{Index: 2, Name: "traditional", Type: ir.Bool, Bits: map[bool]uint64{true: 1}[x.traditional]})
 			r := rand.New(rand.NewPCG(6, uint64(x.k)))
 			n := number16{x.dtype}
@@ -73,7 +81,11 @@ func TestRowsTurned(t *testing.T) {
 			}
 			groups := [3]uint64{uint64((x.rows + tall - 1) / tall), uint64((x.q*pairs+31)/32 + (x.heads*pairs+31)/32 + (x.values+63)/64), 1}
 			fit := func(groups [3]uint64, given ptxmatrix.Given) ptxmatrix.Fit {
+				if few {
+					given.Rows = 8
+				}
 				f := p.Fit(groups, given)
+				require.Equal(t, few, f.Teams > 0, "%+v", f)
 				require.Equal(t, x.k >= 1024, f.Splits > 1, "%+v", f)
 				return f
 			}
