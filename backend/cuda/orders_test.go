@@ -147,35 +147,38 @@ func TestEdgesNeeded(t *testing.T) {
 func TestWaitsNeeded(t *testing.T) {
 	sample.Seldom(t)
 	all := allGraphs(t)
-	seen, unseen := 0, 0
-	var rows []string
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		g := all[name]
-		calm := device(t, cuda.Options{Plan: cuda.Chain})
-		o := open(t, calm, g)
-		want := [2]map[string]string{o.run(0), o.run(1)}
-		o.close()
-		require.NoError(t, calm.Close())
-		for i := range g.Kernels {
-			k := g.Kernels[i].Function
-			d := device(t, cuda.Options{Plan: cuda.Chain})
-			removed := d.Disturb(30000, k)
-			o := open(t, d, g)
-			differs := o.differs(want)
+		t.Run(name, func(t *testing.T) {
+			g := all[name]
+			calm := device(t, cuda.Options{Plan: cuda.Chain})
+			o := open(t, calm, g)
+			want := [2]map[string]string{o.run(0), o.run(1)}
 			o.close()
-			require.NoError(t, d.Close())
-			switch {
-			case *removed == 0:
-			case differs:
-				seen++
-			default:
-				unseen++
-				rows = append(rows, unseenRow(name, annotated(t, g), k))
+			require.NoError(t, calm.Close())
+			seen := 0
+			var rows []string
+			for i := range g.Kernels {
+				k := g.Kernels[i].Function
+				d := device(t, cuda.Options{Plan: cuda.Chain})
+				removed := d.Disturb(30000, k)
+				o := open(t, d, g)
+				differs := o.differs(want)
+				o.close()
+				require.NoError(t, d.Close())
+				switch {
+				case *removed == 0:
+				case differs:
+					seen++
+				default:
+					rows = append(rows, unseenRow(name, annotated(t, g), k))
+				}
 			}
-		}
+			t.Logf("%d waits are seen to be needed, %d are not:\n| graph | kernel that did not wait | what its wait is for |\n|---|---|---|\n%s", seen, len(rows), strings.Join(rows, "\n"))
+			if len(g.Nodes) > 4 {
+				assert.Positive(t, seen)
+			}
+		})
 	}
-	t.Logf("%d waits are seen to be needed, %d are not:\n| graph | kernel that did not wait | what its wait is for |\n|---|---|---|\n%s", seen, unseen, strings.Join(rows, "\n"))
-	assert.Positive(t, seen)
 }
 
 // differs reports whether a replay has other results than it should, with two inputs in turn, so that what a replay
