@@ -146,10 +146,11 @@ func TestEdgesNeeded(t *testing.T) {
 // Waits for which that is not seen are logged, as a table for docs/cuda.md, with what each is for.
 func TestWaitsNeeded(t *testing.T) {
 	sample.Seldom(t)
-	all := allGraphs(t)
-	for _, name := range slices.Sorted(maps.Keys(all)) {
+	graphs := allGraphs(t)
+	all, runs := 0, 0 // waits that are seen to be needed, and graphs that were run
+	for _, name := range slices.Sorted(maps.Keys(graphs)) {
 		t.Run(name, func(t *testing.T) {
-			g := all[name]
+			g := graphs[name]
 			calm := device(t, cuda.Options{Plan: cuda.Chain})
 			o := open(t, calm, g)
 			want := [2]map[string]string{o.run(0), o.run(1)}
@@ -174,11 +175,10 @@ func TestWaitsNeeded(t *testing.T) {
 				}
 			}
 			t.Logf("%d waits are seen to be needed, %d are not:\n| graph | kernel that did not wait | what its wait is for |\n|---|---|---|\n%s", seen, len(rows), strings.Join(rows, "\n"))
-			if len(g.Nodes) > 4 {
-				assert.Positive(t, seen)
-			}
+			all, runs = all+seen, runs+1
 		})
 	}
+	assert.True(t, all > 0 || runs == 0)
 }
 
 // differs reports whether a replay has other results than it should, with two inputs in turn, so that what a replay
