@@ -85,6 +85,9 @@ func Of(k *air.Kernel, constants []ir.FunctionConstant, gpu GPU) Kernel {
 	if p := turnedOf(k, constants); p != nil {
 		return p
 	}
+	if p := fullProductOf(k, constants); p != nil {
+		return p
+	}
 	if a := attentionOf(k, constants); a != nil {
 		return a
 	}
@@ -159,7 +162,7 @@ type Fit struct {
 	Long    bool // the inner index may have more than one phase
 	Chunk   int  // bytes of scales that are read at a time, if Aligned
 	// Of a product of matrices: how many rows of x there are at most (0: as the grid says); how many blocks, a cluster, share the inner index, and how
-	// many elements of it each has at most (0: all, of an unknown number); for how many stages there is memory; and whether matrices and sizes are the
+	// many elements of it each has at most (0: all, of an unknown number), or, of f32, each phase; for how many stages there is memory; and whether matrices and sizes are the
 	// same in each replay, so that weights may be asked for before the wait.
 	Most, Splits, Part, Slots int
 	Still                     bool
@@ -203,17 +206,7 @@ func (p *product) fit(groups [3]uint64, given Given, rows, splits int) (f Fit, o
 			return Fit{}, false
 		}
 	}
-	all, _ := p.size(groups, f)
-	if given.Rows > 0 {
-		all = min(all, uint64(given.Rows))
-	}
-	if m, there := given.Constant("M"); there && m > 0 {
-		all = min(all, uint64(m))
-	}
-	// A grid counts 64 rows at a time, or 32. Numbers of rows that are not far apart have one code.
-	if all <= 64 {
-		f.Most = max(8, 1<<bits.Len64(all-1))
-	}
+	f.Most = p.most(groups, given, f)
 	for f.Aligned && (2*k/int64(p.group)%int64(f.Chunk) != 0 || f.Chunk/2*p.group < depth) {
 		f.Chunk /= 2
 		f.Aligned = f.Chunk >= 4
@@ -260,6 +253,22 @@ func (p *product) fit(groups [3]uint64, given Given, rows, splits int) (f Fit, o
 		}
 	}
 	return f, true
+}
+
+// most is [Fit.Most].
+func (p *product) most(groups [3]uint64, given Given, f Fit) int {
+	all, _ := p.size(groups, f)
+	if given.Rows > 0 {
+		all = min(all, uint64(given.Rows))
+	}
+	if m, there := given.Constant("M"); there && m > 0 {
+		all = min(all, uint64(m))
+	}
+	// A grid counts 64 rows at a time, or 32. Numbers of rows that are not far apart have one code.
+	if all > 64 {
+		return 0
+	}
+	return max(8, 1<<bits.Len64(all-1))
 }
 
 func (f Fit) with(slots int) Fit {

@@ -127,9 +127,10 @@ func (e *emitter) turned(first string, rows, size, pitch int) {
 	end := e.r("min.s32", "%s, %s", e.r("add.s32", "%s, %d", first, rows), e.M)
 	from := e.r("mad.lo.s32", "%s, %d, %s", e.r("mad.lo.s32", "%s, %d, %s", row, pitch, column), size, e.base)
 
+	width := e.width()
 	strides := e.either(e.key, "rd", e.args["k_strides"], e.args["q_strides"])
 	stride := func(i int) string {
-		return e.Make("rd", "shl.b64", "%s, 1", e.Make("rd", "ld.global.b64", "[%s+%d]", strides, 8*i))
+		return e.Make("rd", "mul.lo.s64", "%s, %d", e.Make("rd", "ld.global.b64", "[%s+%d]", strides, 8*i), width)
 	}
 	ofHead, ofRow := stride(0), stride(1)
 	low := e.Make("rd", "or.b64", "%s, %s", e.y, e.Make("rd", "or.b64", "%s, %s", ofHead, ofRow))
@@ -141,7 +142,7 @@ func (e *emitter) turned(first string, rows, size, pitch int) {
 	times := func(n, stride string) string {
 		return e.Make("rd", "mul.lo.s64", "%s, %s", e.Make("rd", "cvt.u64.u32", "%s", n), stride)
 	}
-	to := e.Make("rd", "add.s64", "%s, %s", e.y, e.wide(place, "2"))
+	to := e.Make("rd", "add.s64", "%s, %s", e.y, e.wide(place, strconv.Itoa(width)))
 	to = e.Make("rd", "add.s64", "%s, %s", to, times(head, ofHead))
 	to = e.Make("rd", "add.s64", "%s, %s", to, times(m, ofRow))
 	step := times(e.r("mov.b32", "%d", per), ofRow)
@@ -172,9 +173,9 @@ func (e *emitter) turned(first string, rows, size, pitch int) {
 			one[k] = e.stored(e.r("sub.rn.f32", "%s, %s", e.r("mul.rn.f32", "%s, %s", a, cosines[k]), e.r("mul.rn.f32", "%s, %s", b, sines[k])))
 			two[k] = e.stored(e.r("add.rn.f32", "%s, %s", e.r("mul.rn.f32", "%s, %s", a, sines[k]), e.r("mul.rn.f32", "%s, %s", b, cosines[k])))
 		}
-		apart := 2 * pairs // bytes from one eight to the other
+		apart := width * pairs // bytes from one eight to the other
 		if e.pairs {
-			apart = 2 * eightPairs
+			apart = width * eightPairs
 			var both []string
 			for k := range one {
 				both = append(both, one[k], two[k])
@@ -188,8 +189,8 @@ func (e *emitter) turned(first string, rows, size, pitch int) {
 		e.Line("bra \t%s", done)
 		e.Mark(single)
 		for k := range one {
-			e.Line("st.global.b16 \t[%s+%d], %s", at, 2*k, one[k])
-			e.Line("st.global.b16 \t[%s+%d], %s", at, apart+2*k, two[k])
+			e.Line("st.global.b%d \t[%s+%d], %s", 8*width, at, width*k, one[k])
+			e.Line("st.global.b%d \t[%s+%d], %s", 8*width, at, apart+width*k, two[k])
 		}
 		e.Mark(done)
 	}

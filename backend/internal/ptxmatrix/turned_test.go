@@ -36,6 +36,9 @@ func TestRowsTurned(t *testing.T) {
 		// Blocks of a cluster share the inner index, weights are asked for early.
 		{"affine_qmm_t_x3_rope_float16_t_gs_32_b_4", 2048, 5, 3, 1, 128, 70, 8, false, ir.F16, 32, 4, nvptx.Launch{Values: true, Programmatic: true}},
 		{"affine_qmm_t_x3_rope_bfloat16_t_gs_64_b_4", 1024, 19, 2, 1, 64, 33, 3, true, ir.BF16, 64, 4, nvptx.Launch{Values: true, Moving: true}},
+		// Of f32.
+		{"affine_qmm_t_x3_rope_float_gs_32_b_4", 160, 35, 3, 2, 128, 270, 8, false, ir.F32, 32, 4, nvptx.Launch{Values: true, Programmatic: true}},
+		{"affine_qmm_t_x3_rope_float_gs_64_b_8", 128, 66, 5, 1, 96, 33, 3, true, ir.F32, 64, 8, nvptx.Launch{Values: true, Moving: true}},
 	}, 8) {
 		t.Run(x.name, func(t *testing.T) {
 			k, p := described(t, x.name, ir.FunctionConstant{Index: 2, Name: "traditional", Type: ir.Bool, Bits: map[bool]uint64{true: 1}[x.traditional]})
@@ -61,7 +64,7 @@ func TestRowsTurned(t *testing.T) {
 				w := affine(r, n, rows[side], x.k, x.group, x.bits)
 				ms[side] = w
 				args["w"+side], args["scales"+side], args["biases"+side] = m.Add(w.codes), m.Add(w.scales), m.Add(w.biases)
-				out[side] = make([]byte, 2*((heads[side]-1)*strides[side][0]+(x.rows-1)*strides[side][1]+rows[side]/heads[side]+8))
+				out[side] = make([]byte, n.size()*((heads[side]-1)*strides[side][0]+(x.rows-1)*strides[side][1]+rows[side]/heads[side]+8))
 				for i := range out[side] {
 					out[side][i] = 0xFF // NaN, which no result is
 				}
@@ -73,6 +76,11 @@ func TestRowsTurned(t *testing.T) {
 			}
 			groups := [3]uint64{uint64((x.rows + tall - 1) / tall), uint64((x.q*pairs+31)/32 + (x.heads*pairs+31)/32 + (x.values+63)/64), 1}
 			fit := func(groups [3]uint64, given ptxmatrix.Given) ptxmatrix.Fit {
+				if x.dtype == ir.F32 {
+					f, ok := ptxmatrix.FitOf(p, groups, given, 64, 1)
+					require.True(t, ok)
+					return f
+				}
 				f := p.Fit(groups, given)
 				require.Equal(t, x.k >= 1024, f.Splits > 1, "%+v", f)
 				return f
@@ -89,7 +97,7 @@ func TestRowsTurned(t *testing.T) {
 			written := map[string]map[int]bool{"_q": {}, "_k": {}, "_v": {}}
 			got := func(side string, at int) float64 {
 				written[side][at] = true
-				return n.value(binary.LittleEndian.Uint16(out[side][2*at:]))
+				return n.at(out[side], at)
 			}
 			for i := range x.rows {
 				for _, side := range []string{"_q", "_k"} {
@@ -120,9 +128,9 @@ func TestRowsTurned(t *testing.T) {
 				}
 			}
 			for side, o := range out {
-				for at := range len(o) / 2 {
+				for at := range len(o) / n.size() {
 					if !written[side][at] {
-						require.EqualValues(t, 0xFFFF, binary.LittleEndian.Uint16(o[2*at:]), "nothing is written between results of %s, at %d", side, at)
+						require.True(t, math.IsNaN(n.at(o, at)), "nothing is written between results of %s, at %d", side, at)
 					}
 				}
 			}
