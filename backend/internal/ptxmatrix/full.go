@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mlxc/mlxc/backend/internal/ptxwrite"
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/ir"
@@ -12,16 +13,20 @@ import (
 
 // fullProduct is a product of matrices of f32: x, scales, biases and results, and weights, which the term does not round.
 //
-// An f32 is the sum of three numbers of bf16, exactly: it, rounded, what that leaves out, rounded, and what both leave out. Of the nine products of the
-// parts of a weight and of an element of x six are made. The others are less than 2^−23 of it. The product of both first parts is added to sums of its own. The
-// other five, which are less than 2^−7 of the whole, are added to others: tensor cores cut off what lies some bits below the largest number that they add, so that
-// small ones lose as much as large ones where they are added to the same sum.
+// A weight is scale·code + bias. With a whole number n near −bias/scale, of the group, and one of its codes, it is scale·(code − n) and the weight whose code is n, the rest, which the
+// group shares. code − n is an exact number of bf16, and an f32 is the sum of three, exactly: it, rounded, what that leaves out, rounded, and what both leave out. So tensor cores need three products for the first part. Their sum over a
+// group is multiplied by the scale in f32, and the rest by the sum of the group's elements of x. Neither part is larger than twice the weight, so that nothing is lost where scale·code and bias cancel;
+// and a weight of 0 is 0.
 //
-// Parts are those of 2^16 times the number, so that the third one of a small number is not below the smallest of bf16. Where a sum is not finite, since
+// Weights are rounded otherwise than in the term: products of scales and codes are not, but the one with n is. So a weight may be off by 2^−24 of 30 scales, or of 510 with codes of 8 bits, which is 62 · 2^−24
+// of the smallest weight that is not the rest, or 1,022 · 2^−24. Tensor cores lose up to 10.5 · 2^−24 of a sum in each wgmma, of one of 64 elements 84, as small parts come first, and that of twice the weights. With what adding up
+// groups loses, two roundings each of what is up to three times as large as the sum of all magnitudes, that is within the bound of a sum of 320 elements and more, or 1,536, up to 65,536. Other products are left to clang's code.
+//
+// Parts are those of 2^16 times x, so that the third one of a small number is not below the smallest of bf16. Where a sum is not finite, since
 // something is that is multiplied, or is too large for its parts, it is made again ([fullEmitter.again]).
 //
-// Weights are decoded as in [product], by the thread that multiplies them. Rows of x come to shared memory as f32 by asynchronous copies, to a place that is
-// the thread's own, and a stage later it stores them in parts, so that these are made once for all columns of a block.
+// Codes are decoded as in [product], by the thread that multiplies them. Rows of x come to shared memory as f32 by asynchronous copies, to a place that is
+// the thread's own, and a stage later it stores them in parts, so that these are made once for all columns of a block; scales and biases likewise.
 type fullProduct struct{ *product }
 
 var (
@@ -60,7 +65,19 @@ func fullProductOf(k *air.Kernel, constants []ir.FunctionConstant) *fullProduct 
 	return &fullProduct{p}
 }
 
+// fewest is how many elements the inner index has at least.
+func (p *fullProduct) fewest() int64 {
+	if p.bits == 8 {
+		return 1536
+	}
+	return 320
+}
+
 const (
+	// mostFull is how many elements the inner index has at most.
+	mostFull = 1 << 16
+	// fullUnit is how many elements of the inner index have one scale at least.
+	fullUnit = 32
 	// fullDepth is how many elements of the inner index a stage has: a row of a part is what a swizzle turns, 128 bytes.
 	fullDepth = 64
 	// fullSlots are those of stages in parts: for one that is multiplied, one that may be still, and one that is stored.
@@ -71,16 +88,19 @@ const (
 	ownBytes = 32
 )
 
-// Fit implements [Kernel]. With few blocks most of a GPU would be idle, and clang's code, which has four times as many, is faster; but where entries for few rows are asked
-// for, the other choice is the one for many.
+// Fit implements [Kernel]. Clang's code has four blocks for one, or 16 of plain products, so that with few of them it has a larger part of the GPU; but where entries for few rows are
+// asked for, the other choice is the one for many.
 func (p *fullProduct) Fit(groups [3]uint64, given Given) (best Fit) {
-	// Cycles of a stage: of tensor cores, or of decoding. Of clang's code, of a tile of 64 by 64, when all multiprocessors have several.
+	if k, known := given.Constant("K"); !known || k < p.fewest() || k > mostFull {
+		return Fit{}
+	}
+	// Cycles of a stage. Of clang's code, of 64 by 64 results, when each multiprocessor has several blocks: one by itself takes no less.
 	const other = 2700
 	at, least := uint64(max(1, given.Multiprocessors)), uint64(0)
 	for _, x := range []struct {
 		rows   int
 		cycles uint64
-	}{{64, 3400}, {32, 2000}} {
+	}{{64, 2100}, {32, 1500}} {
 		f, ok := p.fit(groups, given, x.rows)
 		if !ok {
 			return Fit{}
@@ -88,7 +108,14 @@ func (p *fullProduct) Fit(groups [3]uint64, given Given) (best Fit) {
 		grid, _, _ := p.Launch(groups, f)
 		blocks := grid[0] * grid[1]
 		if x.rows == 64 && given.Rows == 0 && Fewest > 0 {
-			least = max(1, 4*blocks*other/at)
+			alone := uint64(other)
+			switch {
+			case p.form == tile:
+				alone = other / 4
+			case p.form == rope:
+				alone = other * f.Projections.tall() / 64
+			}
+			least = max(alone, 4*blocks*other/at)
 		}
 		if cost := (blocks + at - 1) / at * x.cycles; least == 0 || cost < least {
 			least, best = cost, f
@@ -100,10 +127,10 @@ func (p *fullProduct) Fit(groups [3]uint64, given Given) (best Fit) {
 // fit is how blocks of so many rows are launched. It reports whether they can.
 func (p *fullProduct) fit(groups [3]uint64, given Given, rows int) (f Fit, ok bool) {
 	k, known := given.Constant("K")
-	if !known || k < int64(p.group) || k%int64(p.group) != 0 || k > 1<<24 {
+	if !known || k < int64(p.group) || k%int64(p.group) != 0 {
 		return Fit{}, false
 	}
-	f = Fit{Rows: rows, Aligned: given.Aligned, Long: k > phase, Inner: int(k), Part: phase}
+	f = Fit{Rows: rows, Aligned: given.Aligned, Inner: int(k)}
 	if p.form == rope {
 		if f.Projections, ok = p.projections(given); !ok {
 			return Fit{}, false
@@ -119,25 +146,27 @@ func (p *fullProduct) Launch(groups [3]uint64, f Fit) (grid [3]uint64, threadsOf
 	return grid, threadsOf, uint32(p.memory(f))
 }
 
-// partBytes are those of one part of a stage of x, and partsBytes those of all three.
+// partBytes are those of one part of a stage of x. A slot of parts has all three, and sums of two groups of each row behind them.
 func (*fullProduct) partBytes(f Fit) int    { return 2 * fullDepth * f.Rows }
-func (p *fullProduct) partsBytes(f Fit) int { return 3 * p.partBytes(f) }
+func (p *fullProduct) partsBytes(f Fit) int { return 3*p.partBytes(f) + alignment }
 
-// A slot of what copies bring has x, codes, scales and biases. These are those of two groups of a row, of which groups of 64 and more need one.
+// sumsOf is how many numbers have the sums of a group, and for how many bytes each thread of four has sums side by side: those of two of each eight rows. What the four
+// read lies in different banks.
+func (*fullProduct) sumsOf(f Fit) int { return f.Rows + 16 }
+
+// A slot of what copies bring has x, codes, and scales and biases. These are those of two groups of a row, of which groups of 64 and more need one.
 func (*fullProduct) codesAt() int     { return threads * ownBytes }
 func (p *fullProduct) affineAt() int  { return p.codesAt() + columns*fullDepth*p.bits/8 }
 func (p *fullProduct) slotBytes() int { return p.affineAt() + columns*2*8 }
 
-// copiesAt is where these slots lie, and savedAt sums of the phases before.
+// copiesAt is where these slots lie, and groupsAt what is made of scales and biases, for two stages: 16 bytes for a group of a row.
 func (p *fullProduct) copiesAt(f Fit) int { return fullSlots * p.partsBytes(f) }
-func (p *fullProduct) savedAt(f Fit) int  { return p.copiesAt(f) + copySlots*p.slotBytes() }
+func (p *fullProduct) groupsAt(f Fit) int { return p.copiesAt(f) + copySlots*p.slotBytes() }
+
+const groupsBytes = columns * 2 * 16 // of a stage
 
 func (p *fullProduct) memory(f Fit) int {
-	n := p.savedAt(f)
-	if f.Long {
-		n += 4 * threads * f.Rows / 2
-	}
-	return max(n, 4*sumPitch*f.Rows) + alignment
+	return max(p.groupsAt(f)+2*groupsBytes, 4*sumPitch*f.Rows, 4*threads*f.Rows/2) + alignment
 }
 
 // fullEmitter writes one entry.
@@ -145,15 +174,25 @@ type fullEmitter struct {
 	*emitter
 	of *fullProduct
 
-	small []string // sums of all products but those of both first parts, which are acc
+	sums []string // of a group, in units of its scale
 
-	// The thread's own place of x in the first slot, and where it stores that in parts; where scales or biases of its row come, and where it finds codes, scales and
-	// biases of the two rows that it multiplies.
-	own, partTo, affineTo, affineFrom string
-	thereX                            string // predicate: its row of x is one
-	slot                              string // of what copies bring: of the stage that is multiplied, 0 or the bytes of one
-	put                               string // where the next stage is stored in parts
-	parts                             [blockRing][3][4]string
+	// The thread's own place of x in the first slot, and where it stores that in parts, and sums of x; where scales or biases of its row come, and where it finds codes and
+	// groups of the two rows that it multiplies, and sums of x.
+	own, partTo, sumTo, affineTo, groupsFrom, sumsFrom string
+	edge                                               string // of the elements of a stage: before which the thread has none of x
+	thereX, second                                     string // predicates: its row of x is one; it brings biases, and not scales
+	never                                              string // predicate
+	slot                                               string // of what copies bring: of the stage that is multiplied, 0 or the bytes of one
+	groups                                             string // and of groups
+	put                                                string // where the next stage is stored in parts
+	codes                                              [2][2][4]string
+	last                                               group // the one whose products are under way
+}
+
+// group is what a group has of the thread's two rows, and where the sums of x lie that its rest multiplies.
+type group struct {
+	scale, rest [2]string
+	sums        string
 }
 
 // Emit implements [Kernel].
@@ -163,7 +202,7 @@ func (p *fullProduct) Emit(launch nvptx.Launch, f Fit) []byte {
 	e.place()
 	e.tile(0)
 	for range f.Rows / 2 {
-		e.acc, e.small = append(e.acc, e.New("f")), append(e.small, e.New("f"))
+		e.acc, e.sums = append(e.acc, e.New("f")), append(e.sums, e.New("f"))
 	}
 	e.places()
 	e.multiply()
@@ -175,26 +214,34 @@ func (p *fullProduct) Emit(launch nvptx.Launch, f Fit) []byte {
 
 // places finds what the thread brings, and where it finds what it multiplies.
 //
-// The inner index may have any order that is the same in both factors. Of a stage thread m of four has the codes 16·m to 16·m + 15, four of them in each step of 16. In
+// The inner index may have any order that is the same in both factors. Of a unit of 32 elements, two steps of 16, thread m of four has codes 8·m to 8·m + 7. In
 // parts 16 bytes of a row of x, of which a step has two, have two elements for each of the four.
 func (e *fullEmitter) places() {
 	p, f := e.of, e.fit
-	row, unit := e.r("shr.u32", "%s, 3", e.thread), e.r("and.b32", "%s, 7", e.thread)
+	row, piece := e.r("shr.u32", "%s, 3", e.thread), e.r("and.b32", "%s, 7", e.thread)
+	unit := e.r("shr.u32", "%s, 2", piece)
 	m := e.r("add.s32", "%s, %s", e.m0, row)
 	e.thereX = e.Make("p", "setp.lt.s32", "%s, %s", m, e.M)
 	if f.Rows < threads/8 {
 		e.mine = e.Make("p", "setp.lt.u32", "%s, %d", row, f.Rows)
 		e.thereX = e.Make("p", "and.pred", "%s, %s", e.thereX, e.mine)
 	}
+	e.edge = e.r("shl.b32", "%s, 5", unit)
 	e.xFrom = e.Make("rd", "add.s64", "%s, %s", e.args["x"], e.Make("rd", "mul.wide.u32", "%s, %d", m, 4*f.Inner))
-	e.xFrom = e.plus(e.xFrom, e.r("shl.b32", "%s, 3", unit))
+	e.xFrom = e.plus(e.xFrom, e.r("mad.lo.s32", "%s, 4, %s", e.edge, e.r("shl.b32", "%s, 3", e.r("and.b32", "%s, 3", piece))))
 	e.own = e.r("mad.lo.s32", "%s, 16, %s", e.thread, e.r("add.s32", "%s, %d", e.base, p.copiesAt(f)))
-	swizzled := e.r("and.b32", "%s, 7", e.r("xor.b32", "%s, %s", unit, row))
+	swizzled := e.r("and.b32", "%s, 7", e.r("xor.b32", "%s, %s", piece, row))
 	e.partTo = e.r("mad.lo.s32", "%s, 128, %s", row, e.r("mad.lo.s32", "%s, 16, %s", swizzled, e.base))
+	sums := e.r("add.s32", "%s, %d", e.base, 3*p.partBytes(f))
+	e.sumTo = e.r("mad.lo.s32", "%s, %d, %s", unit, 4*p.sumsOf(f), sums)
+	e.sumTo = e.r("mad.lo.s32", "%s, 8, %s", e.r("shr.u32", "%s, 3", row), e.sumTo)
+	e.sumTo = e.r("mad.lo.s32", "%s, %d, %s", e.r("shr.u32", "%s, 1", e.r("and.b32", "%s, 7", row)), p.sumsOf(f), e.sumTo)
+	e.sumTo = e.r("mad.lo.s32", "%s, 4, %s", e.r("and.b32", "%s, 1", row), e.sumTo)
+	e.sumsFrom = e.r("mad.lo.s32", "%s, %d, %s", e.member, p.sumsOf(f), sums)
 
 	// Each row of weights is brought by two threads: every second 16 bytes of its codes, and its scales or its biases.
 	of, side := e.r("shr.u32", "%s, 1", e.thread), e.r("and.b32", "%s, 1", e.thread)
-	second := e.Make("p", "setp.ne.u32", "%s, 0", side)
+	e.second = e.Make("p", "setp.ne.u32", "%s, 0", side)
 	w := e.matrix[0]
 	if e.form == siluMul {
 		upper := e.Make("p", "setp.ge.u32", "%s, %d", of, columns/2)
@@ -203,29 +250,22 @@ func (e *fullEmitter) places() {
 	stored := e.row(of)
 	e.codesFrom[0] = e.Make("rd", "add.s64", "%s, %s", w.codes, e.Make("rd", "mul.wide.u32", "%s, %d", stored, f.Inner*e.bits/8))
 	e.codesFrom[0] = e.plus(e.codesFrom[0], e.r("shl.b32", "%s, 4", side))
-	e.scaleFrom = e.Make("rd", "add.s64", "%s, %s", e.either(second, "rd", w.biases, w.scales), e.Make("rd", "mul.wide.u32", "%s, %d", stored, 4*f.Inner/e.product.group))
+	e.scaleFrom = e.Make("rd", "add.s64", "%s, %s", e.either(e.second, "rd", w.biases, w.scales), e.Make("rd", "mul.wide.u32", "%s, %d", stored, 4*f.Inner/e.product.group))
 	e.affineTo = e.r("mad.lo.s32", "%s, 8, %s", e.thread, e.r("add.s32", "%s, %d", e.base, p.copiesAt(f)+p.affineAt()))
+	e.scaleTo = e.r("mad.lo.s32", "%s, 16, %s", e.thread, e.r("add.s32", "%s, %d", e.base, p.groupsAt(f)))
 
 	first := e.column()
-	place := e.r("add.s32", "%s, %d", e.base, p.copiesAt(f)+p.codesAt())
-	if e.bits == 4 {
-		place = e.r("mad.lo.s32", "%s, 8, %s", e.member, place)
-	} else { // 16 bytes lie as threads bring them
-		place = e.r("mad.lo.s32", "%s, %d, %s", e.r("shr.u32", "%s, 1", e.member), threads*16, place)
-		place = e.r("mad.lo.s32", "%s, 16, %s", e.r("and.b32", "%s, 1", e.member), place)
-	}
-	e.codesAt = e.r("mad.lo.s32", "%s, 32, %s", first, place)
-	e.affineFrom = e.r("mad.lo.s32", "%s, 16, %s", first, e.r("add.s32", "%s, %d", e.base, p.copiesAt(f)+p.affineAt()))
-	if e.product.group == 32 { // of threads 2 and 3 it is the second one of the stage
-		e.affineFrom = e.r("mad.lo.s32", "%s, 4, %s", e.r("shr.u32", "%s, 1", e.member), e.affineFrom)
-	}
+	e.codesAt = e.r("mad.lo.s32", "%s, %d, %s", e.member, e.bits, e.r("add.s32", "%s, %d", e.base, p.copiesAt(f)+p.codesAt()))
+	e.codesAt = e.r("mad.lo.s32", "%s, 32, %s", first, e.codesAt)
+	e.groupsFrom = e.r("mad.lo.s32", "%s, 32, %s", first, e.r("add.s32", "%s, %d", e.base, p.groupsAt(f)))
 
 	e.descriptor = e.r("or.b32", "%s, %d", e.r("shr.u32", "%s, 4", e.base), 1<<16)
-	e.slot, e.slotUse, e.put = e.r("mov.b32", "0"), e.r("mov.b32", "0"), e.r("mov.b32", "0")
-	for i := range e.parts {
-		for j := range e.parts[i] {
-			for k := range e.parts[i][j] {
-				e.parts[i][j][k] = e.r("mov.b32", "0")
+	e.never = e.Make("p", "setp.ne.u32", "%s, %s", e.K, e.K)
+	e.slot, e.groups, e.slotUse, e.put = e.r("mov.b32", "0"), e.r("mov.b32", "0"), e.r("mov.b32", "0"), e.r("mov.b32", "0")
+	for i := range e.codes {
+		for j := range e.codes[i] {
+			for k := range e.codes[i][j] {
+				e.codes[i][j][k] = e.r("mov.b32", "0")
 			}
 		}
 	}
@@ -235,15 +275,6 @@ func (e *fullEmitter) places() {
 func (e *emitter) operandOf(second string) operand {
 	a, b := e.matrix[0], e.matrix[1]
 	return operand{e.either(second, "rd", b.codes, a.codes), e.either(second, "rd", b.scales, a.scales), e.either(second, "rd", b.biases, a.biases)}
-}
-
-// thereOf says, by predicates, whether a stage of which so many elements are left has its first 32, and its other 32.
-func (e *fullEmitter) thereOf(left string) (halves [2]string) {
-	halves[0] = e.Make("p", "setp.gt.s32", "%s, 0", left)
-	if halves[1] = halves[0]; e.fit.Inner%fullDepth != 0 {
-		halves[1] = e.Make("p", "setp.gt.s32", "%s, 32", left)
-	}
-	return halves
 }
 
 // bringBytes asks for bytes that come to shared memory, or for zeros where a predicate does not hold.
@@ -261,40 +292,44 @@ func (e *fullEmitter) bringBytes(to string, place int, from string, offset, byte
 	}
 }
 
-// bringX asks for the thread's elements of x of a stage: two of each 16.
-func (e *fullEmitter) bringX(slot, left string) {
-	to := e.r("add.s32", "%s, %s", e.own, slot)
-	for i, ok := range e.thereOf(left) {
-		there := e.Make("p", "and.pred", "%s, %s", ok, e.thereX)
-		for j := range 2 {
-			e.bringBytes(to, i*threads*16+8*j, e.xFrom, 128*i+64*j, 8, there)
-		}
-	}
-	e.Line("add.s64 \t%s, %s, %d", e.xFrom, e.xFrom, 4*fullDepth)
+// more is a predicate: a stage of which so many elements are left has some from one on.
+func (e *fullEmitter) more(left, from string) string {
+	return e.Make("p", "setp.gt.s32", "%s, %s", left, from)
 }
 
-// bringWeights asks for codes, and scales or biases, of a stage.
-func (e *fullEmitter) bringWeights(slot, left string) {
-	halves := e.thereOf(left)
+// bringX asks for the thread's elements of x of a stage, and scales or biases. Two stages share a group of 128, of which the second one lies in the second slot.
+func (e *fullEmitter) bringX(slot, left string) {
+	to := e.r("add.s32", "%s, %s", e.own, slot)
+	there := e.Make("p", "and.pred", "%s, %s", e.more(left, e.edge), e.thereX)
+	for i := range 4 {
+		e.bringBytes(to, i/2*threads*16+i%2*8, e.xFrom, 32*i, 8, there)
+	}
+	e.Line("add.s64 \t%s, %s, %d", e.xFrom, e.xFrom, 4*fullDepth)
+	to = e.r("add.s32", "%s, %s", e.affineTo, slot)
+	for i := range e.of.groupsOf() {
+		e.bringBytes(to, 4*i, e.scaleFrom, 4*i, 4, e.more(left, strconv.Itoa(fullUnit*i)))
+	}
+	where, by := "", 4*e.of.groupsOf()
+	if e.product.group > fullDepth {
+		where = "@" + e.Make("p", "setp.ne.u32", "%s, 0", slot) + " "
+	}
+	e.Line("%sadd.s64 \t%s, %s, %d", where, e.scaleFrom, e.scaleFrom, by)
+}
+
+// groupsOf is how many groups a stage has.
+func (p *fullProduct) groupsOf() int { return max(1, fullDepth/p.group) }
+
+// bringCodes asks for the codes of a stage.
+func (e *fullEmitter) bringCodes(slot, left string) {
 	to := e.r("add.s32", "%s, %s", e.own, slot)
 	for i := range e.bits / 4 {
-		there := halves[i]
-		if e.bits == 4 && halves[0] != halves[1] { // each thread has 32 codes
-			there = e.Make("p", "setp.gt.s32", "%s, %s", left, e.r("shl.b32", "%s, 5", e.r("and.b32", "%s, 1", e.thread)))
+		from := strconv.Itoa(fullUnit * i)
+		if e.bits == 4 { // each thread has 32 codes
+			from = e.r("shl.b32", "%s, 5", e.r("and.b32", "%s, 1", e.thread))
 		}
-		e.bringBytes(to, e.of.codesAt()+i*threads*16, e.codesFrom[0], 32*i, 16, there)
+		e.bringBytes(to, e.of.codesAt()+i*threads*16, e.codesFrom[0], 32*i, 16, e.more(left, from))
 	}
 	e.Line("add.s64 \t%s, %s, %d", e.codesFrom[0], e.codesFrom[0], fullDepth*e.bits/8)
-	to = e.r("add.s32", "%s, %s", e.affineTo, slot)
-	for i := range max(1, fullDepth/e.product.group) {
-		e.bringBytes(to, 4*i, e.scaleFrom, 4*i, 4, halves[i])
-	}
-	if e.product.group <= fullDepth {
-		e.Line("add.s64 \t%s, %s, %d", e.scaleFrom, e.scaleFrom, 4*fullDepth/e.product.group)
-		return
-	}
-	// Two stages share a group, of which the second one lies in the second slot.
-	e.Line("@%s add.s64 \t%s, %s, 4", e.Make("p", "setp.ne.u32", "%s, 0", slot), e.scaleFrom, e.scaleFrom)
 }
 
 // other is the slot that another one is not.
@@ -309,20 +344,29 @@ func (e *fullEmitter) turnParts(place string) {
 	e.Line("@%s mov.b32 \t%s, 0", e.Make("p", "setp.ge.u32", "%s, %d", place, fullSlots*size), place)
 }
 
-// putX stores the thread's elements of a stage of x in parts.
+// putX stores the thread's elements of x of a stage in parts, and sums of groups.
 func (e *fullEmitter) putX(slot string) {
 	from, to := e.r("add.s32", "%s, %s", e.own, slot), e.r("add.s32", "%s, %s", e.partTo, e.put)
 	var words [3][]string
+	var sums []string
 	for i := range 2 {
 		v := e.four(from, i*threads*16)
 		for j := 0; j < len(v); j += 2 {
-			var part [3]string
-			for n := range part {
-				part[n] = e.New("r")
-				words[n] = append(words[n], part[n])
+			a, b := e.r("mul.rn.f32", "%s, %s", v[j], power16), e.r("mul.rn.f32", "%s, %s", v[j+1], power16)
+			sums = append(sums, e.r("add.rn.f32", "%s, %s", a, b))
+			for n := range words {
+				part := e.r("cvt.rn.bf16x2.f32", "%s, %s", b, a)
+				words[n] = append(words[n], part)
+				if n+1 < len(words) {
+					a = e.r("sub.rn.f32", "%s, %s", a, e.r("shl.b32", "%s, 16", part))
+					b = e.r("sub.rn.f32", "%s, %s", b, e.r("and.b32", "%s, 0xFFFF0000", part))
+				}
 			}
-			e.inParts(part, v[j], v[j+1])
 		}
+	}
+	sum := e.r("add.rn.f32", "%s, %s", e.r("add.rn.f32", "%s, %s", sums[0], sums[1]), e.r("add.rn.f32", "%s, %s", sums[2], sums[3]))
+	for by := 1; by < 8/e.of.groupsOf(); by *= 2 {
+		sum = e.r("add.rn.f32", "%s, %s", sum, e.r("shfl.sync.bfly.b32", "%s, %d, 31, -1", sum, by))
 	}
 	guard := ""
 	if e.mine != "" {
@@ -331,144 +375,188 @@ func (e *fullEmitter) putX(slot string) {
 	for n, w := range words {
 		e.Line("%sst.shared.v4.b32 \t[%s+%d], {%s}", guard, to, n*e.of.partBytes(e.fit), strings.Join(w, ", "))
 	}
+	first := e.Make("p", "setp.eq.u32", "%s, 0", e.r("and.b32", "%s, %d", e.thread, 8/e.of.groupsOf()-1))
+	if e.mine != "" {
+		first = e.Make("p", "and.pred", "%s, %s", first, e.mine)
+	}
+	e.Line("@%s st.shared.b32 \t[%s], %s", first, e.r("add.s32", "%s, %s", e.sumTo, e.put), sum)
 	e.turnParts(e.put)
 }
 
 const power16 = "0f47800000" // 2^16
 
-// inParts makes the parts of two f32, side by side.
-func (e *fullEmitter) inParts(to [3]string, first, second string) {
-	a, b := e.r("mul.rn.f32", "%s, %s", first, power16), e.r("mul.rn.f32", "%s, %s", second, power16)
-	for i, part := range to {
-		e.Line("cvt.rn.bf16x2.f32 \t%s, %s, %s", part, b, a)
-		if i+1 < len(to) {
-			a = e.r("sub.rn.f32", "%s, %s", a, e.r("shl.b32", "%s, 16", part))
-			b = e.r("sub.rn.f32", "%s, %s", b, e.r("and.b32", "%s, 0xFFFF0000", part))
-		}
+// putGroups makes of the scale and the bias of a group of the next stage, one for each thread of the two of a row, or the same one, what is needed of it: the scale, the rest, and
+// what is subtracted of codes.
+func (e *fullEmitter) putGroups(slot string) {
+	from := e.r("add.s32", "%s, %s", e.affineTo, slot)
+	own := e.r("ld.shared.b32", "[%s]", from)
+	sent := own
+	if e.of.groupsOf() == 2 { // the first thread's is the first group
+		another := e.r("ld.shared.b32", "[%s+4]", from)
+		own, sent = e.either(e.second, "r", another, own), e.either(e.second, "r", own, another)
 	}
+	got := e.r("shfl.sync.bfly.b32", "%s, 1, 31, -1", sent)
+	scale, bias := e.either(e.second, "r", got, own), e.either(e.second, "r", own, got)
+
+	// The quotient of both, times a power of two that has the reciprocal of the scale in the range of numbers.
+	const up, down = "0f5F800000", "0f1F800000" // 2^64, 2^−64
+	large := e.Make("p", "setp.ge.f32", "%s, 0f3F800000", e.r("and.b32", "%s, 0x7FFFFFFF", scale))
+	by := e.r("selp.b32", "%s, %s, %s", e.r("mov.b32", down), e.r("mov.b32", up), large)
+	n := e.r("mul.rn.f32", "%s, %s", e.r("neg.f32", "%s", e.r("mul.rn.f32", "%s, %s", bias, by)), e.reciprocal(e.r("mul.rn.f32", "%s, %s", scale, by)))
+	n = e.r("min.f32", "%s, %s", e.r("max.f32", "%s, 0f00000000", n), ptxwrite.Number(float32(int(1)<<e.bits-1)))
+	const whole = "0f4B400000" // 1.5 · 2^23: what is added to it is rounded to whole numbers, its last bits
+	placed := e.r("add.rn.f32", "%s, %s", n, whole)
+	n = e.r("sub.rn.f32", "%s, %s", placed, whole)
+	rest := e.r("add.rn.f32", "%s, %s", e.r("mul.rn.f32", "%s, %s", scale, n), bias)
+	less := ""
+	if e.bits == 4 { // 128 + n
+		less = e.r("prmt.b32", "%s, 0, 0x1010", e.r("lop3.b32", "%s, 15, 0x4300, 0xEA", placed)) // (a & b) | c
+	} else { // n − 128
+		n = e.r("sub.rn.f32", "%s, 0f43000000", n)
+		less = e.r("cvt.rn.bf16x2.f32", "%s, %s", n, n)
+	}
+	e.Line("st.shared.v4.b32 \t[%s], {%s, %s, %s, %s}", e.r("add.s32", "%s, %s", e.scaleTo, e.r("xor.b32", "%s, %d", e.groups, groupsBytes)), scale, rest, less, less)
 }
 
 // multiply adds up the products of all stages.
 func (e *fullEmitter) multiply() {
-	f := e.fit
-	rest, end := e.r("mov.b32", "%d", f.Inner), e.r("mov.b32", "0")
-	saved := e.r("add.s32", "%s, %d", e.r("mad.lo.s32", "%s, 4, %s", e.thread, e.base), e.of.savedAt(f))
-	phases, stages := e.Label(), e.Label()
+	f, p := e.fit, e.of
+	rest := e.r("mov.b32", "%d", f.Inner)
+	next := e.other(e.slot)
+	stages := e.Label()
 	e.bringX(e.slot, rest)
 	e.Line("cp.async.commit_group")
-	e.bringWeights(e.slot, rest)
-	e.bringX(e.other(e.slot), e.r("sub.s32", "%s, %d", rest, fullDepth))
+	e.bringCodes(e.slot, rest)
+	e.bringX(next, e.r("sub.s32", "%s, %d", rest, fullDepth))
 	e.Line("cp.async.commit_group")
-	for _, v := range e.small {
-		e.Line("mov.f32 \t%s, 0f00000000", v)
+	for i := range e.acc {
+		e.Line("mov.f32 \t%s, 0f00000000", e.acc[i])
+		e.Line("mov.f32 \t%s, 0f00000000", e.sums[i])
 	}
+	// Before the first group stands one that is nothing times nothing.
+	zero := func() string { return e.r("mov.b32", "0") }
+	e.last = group{[2]string{zero(), zero()}, [2]string{zero(), zero()}, e.r("add.s32", "%s, %d", e.sumsFrom, (fullSlots-1)*p.partsBytes(f))}
+	none := e.Make("p", "setp.lt.u32", "%s, %d", e.thread, p.sumsOf(f))
+	e.Line("@%s st.shared.b32 \t[%s+%d], 0", none, e.r("mad.lo.s32", "%s, 4, %s", e.thread, e.base), (fullSlots-1)*p.partsBytes(f)+3*p.partBytes(f))
 	e.Line("cp.async.wait_group \t1")
 	e.putX(e.slot)
-	if f.Long {
-		for i := range e.acc {
-			e.Line("st.shared.b32 \t[%s+%d], 0", saved, 4*threads*i)
-		}
-		e.Mark(phases)
-		e.Line("max.s32 \t%s, %s, 0", end, e.r("sub.s32", "%s, %d", rest, f.Part))
-	}
-	for _, v := range e.acc {
-		e.Line("mov.f32 \t%s, 0f00000000", v)
-	}
+	e.groups = e.r("mov.b32", "%d", groupsBytes)
+	e.putGroups(e.slot)
+	e.Line("mov.b32 \t%s, 0", e.groups)
 	e.Mark(stages)
 	e.Line("cp.async.wait_group \t0")
 	e.Line("fence.proxy.async.shared::cta")
 	e.Line("bar.sync \t0")
 	e.multiplyStage(rest)
 	e.Line("sub.s32 \t%s, %s, %d", rest, rest, fullDepth)
-	e.Line("@%s bra \t%s", e.Make("p", "setp.gt.s32", "%s, %s", rest, end), stages)
+	e.Line("@%s bra \t%s", e.Make("p", "setp.gt.s32", "%s, 0", rest), stages)
 	e.Line("wgmma.wait_group.sync.aligned \t0")
-	if f.Long {
-		for i, v := range e.acc {
-			e.Line("add.rn.f32 \t%s, %s, %s", v, v, e.Make("f", "ld.shared.f32", "[%s+%d]", saved, 4*threads*i))
-			e.Line("st.shared.f32 \t[%s+%d], %s", saved, 4*threads*i, v)
-		}
-		e.Line("@%s bra \t%s", e.Make("p", "setp.gt.s32", "%s, 0", rest), phases)
-	}
+	e.addUp(e.last)
 	e.Line("cp.async.wait_all")
-	for i, v := range e.acc {
-		e.Line("add.rn.f32 \t%s, %s, %s", v, v, e.small[i])
-		e.Line("mul.rn.f32 \t%s, %s, 0f2F800000", v, v) // 2^−32
+	for _, v := range e.acc {
+		e.Line("mul.rn.f32 \t%s, %s, 0f37800000", v, v) // 2^−16
 	}
 }
 
-// multiplyStage multiplies a stage, asks for what comes behind, and stores the next one in parts.
+// addUp adds the sums of a group, and its rest times sums of x.
+func (e *fullEmitter) addUp(g group) {
+	for i := 0; i < len(e.acc); i += 8 {
+		x := e.four(g.sums, 2*i)
+		for j, v := range e.acc[i : i+8] {
+			e.Line("fma.rn.f32 \t%s, %s, %s, %s", v, e.sums[i+j], g.scale[j/2%2], v)
+			e.Line("fma.rn.f32 \t%s, %s, %s, %s", v, x[j/4*2+j%2], g.rest[j/2%2], v)
+		}
+	}
+}
+
+// multiplyStage multiplies a stage, asks for what comes behind, and stores the next one in parts. Sums of a group are added up when the next one's codes are decoded.
 func (e *fullEmitter) multiplyStage(rest string) {
-	lowest := e.r("add.s32", "%s, %s", e.descriptor, e.r("shr.u32", "%s, 4", e.slotUse))
 	next := e.other(e.slot)
-	weights := e.decoded()
-	for i := range fullDepth / 16 {
-		a := &e.parts[i%blockRing]
-		e.Line("wgmma.wait_group.sync.aligned \t%d", blockRing-1)
-		for r := range 2 {
-			w := weights(i, r)
-			for j := range 2 {
-				e.inParts([3]string{a[0][2*j+r], a[1][2*j+r], a[2][2*j+r]}, w[2*j], w[2*j+1])
+	lowest := e.r("add.s32", "%s, %s", e.descriptor, e.r("shr.u32", "%s, 4", e.slotUse))
+	codes, groups, sums := e.r("add.s32", "%s, %s", e.codesAt, e.slot), e.r("add.s32", "%s, %s", e.groupsFrom, e.groups), e.r("add.s32", "%s, %s", e.sumsFrom, e.slotUse)
+	last := e.last
+	var less [2]string
+	units := fullDepth / fullUnit
+	for unit := range units {
+		begins := unit == 0 || e.of.groupsOf() > 1
+		var g group
+		if begins {
+			for r := range less {
+				w := e.four(groups, 16*unit+8*32*r)
+				g.scale[r], g.rest[r], less[r] = w[0], w[1], w[2]
 			}
+			if g.sums = sums; unit > 0 {
+				g.sums = e.r("add.s32", "%s, %d", sums, 4*e.of.sumsOf(e.fit)*unit)
+			}
+		}
+		if unit == 0 && e.of.groupsOf() == 1 { // two units are under way
+			e.Line("wgmma.wait_group.sync.aligned \t1")
+		}
+		a := &e.codes[unit]
+		for r := range less {
+			e.decode(a, r, e.r("add.s32", "%s, %d", codes, 8*32*r), unit, less[r])
+		}
+		if begins {
+			e.Line("wgmma.wait_group.sync.aligned \t0")
+			e.addUp(last)
+			last = g
 		}
 		e.Line("wgmma.fence.sync.aligned")
-		for _, pair := range [][2]int{{0, 0}, {0, 1}, {1, 0}, {1, 1}, {0, 2}, {2, 0}} { // which part of weights, and which of x
-			sums := e.small
-			if pair == [2]int{} {
-				sums = e.acc
+		also := e.always
+		if begins {
+			also = e.never
+		}
+		for part := 2; part >= 0; part-- { // the smallest first, so that less of them is lost
+			for step := range a {
+				d := e.Make("rd", "mov.b64", "{%s, %s}", e.r("add.s32", "%s, %d", lowest, 2*(len(a)*unit+step)+part*e.of.partBytes(e.fit)>>4), e.high)
+				e.Line("wgmma.mma_async.sync.aligned.m64n%dk16.f32.bf16.bf16 \t{%s}, {%s}, %s, %s, 1, 1, 0",
+					e.fit.Rows, strings.Join(e.sums, ", "), strings.Join(a[step][:], ", "), d, also)
+				also = e.always
 			}
-			d := e.Make("rd", "mov.b64", "{%s, %s}", e.r("add.s32", "%s, %d", lowest, 2*i+pair[1]*e.of.partBytes(e.fit)>>4), e.high)
-			e.Line("wgmma.mma_async.sync.aligned.m64n%dk16.f32.bf16.bf16 \t{%s}, {%s}, %s, %s, 1, 1, 0",
-				e.fit.Rows, strings.Join(sums, ", "), strings.Join(a[pair[0]][:], ", "), d, e.always)
 		}
 		e.Line("wgmma.commit_group.sync.aligned")
-		switch i { // while tensor cores have something to do
-		case 0:
-			e.bringWeights(next, e.r("sub.s32", "%s, %d", rest, fullDepth))
+		if unit == 0 { // while tensor cores have something to do
+			e.bringCodes(next, e.r("sub.s32", "%s, %d", rest, fullDepth))
+			e.putX(next)
 			e.bringX(e.slot, e.r("sub.s32", "%s, %d", rest, 2*fullDepth))
 			e.Line("cp.async.commit_group")
-		case 1:
-			e.putX(next)
+			continue
 		}
+		e.putGroups(next)
 	}
+	for i := range less {
+		e.Line("mov.b32 \t%s, %s", e.last.scale[i], last.scale[i])
+		e.Line("mov.b32 \t%s, %s", e.last.rest[i], last.rest[i])
+	}
+	e.Line("mov.b32 \t%s, %s", e.last.sums, last.sums)
 	e.turnParts(e.slotUse)
 	e.Line("mov.b32 \t%s, %s", e.slot, next)
+	e.Line("xor.b32 \t%s, %s, %d", e.groups, e.groups, groupsBytes)
 }
 
-// decoded begins a stage. It returns what makes the thread's four weights of one of its rows in a step, as the term does: a product, rounded, and a sum. A code becomes the last
-// bits of 2^23, which times the scale is subtracted again, so that fma rounds the product once.
-func (e *fullEmitter) decoded() func(step, row int) [4]string {
-	codes, affine := e.r("add.s32", "%s, %s", e.codesAt, e.slot), e.r("add.s32", "%s, %s", e.affineFrom, e.slot)
-	var scale, less, bias [2]string
-	var words [2][2]string
-	for r := range 2 {
-		scale[r], bias[r] = e.r("ld.shared.b32", "[%s+%d]", affine, 8*16*r), e.r("ld.shared.b32", "[%s+%d]", affine, 8*16*r+8)
-		less[r] = e.r("mul.rn.f32", "%s, 0fCB000000", scale[r]) // −2^23
+// decode makes the left factors of a unit of one of the thread's rows, codes less a whole number.
+func (e *fullEmitter) decode(a *[2][4]string, r int, codes string, unit int, less string) {
+	var w [2]string // codes of 4 bits, and these shifted by 4; or 4 codes of 8 bits each
+	if e.bits == 4 {
+		w[0] = e.r("ld.shared.b32", "[%s+%d]", codes, 16*unit)
+		w[1] = e.r("shr.u32", "%s, 4", w[0])
+	} else {
+		w = [2]string{e.New("r"), e.New("r")}
+		e.Line("ld.shared.v2.b32 \t{%s}, [%s+%d]", list(w[:]), codes, threads*16*unit)
 	}
-	var even, odd [2]string // codes of 4 bits, each in a byte
-	return func(step, r int) (out [4]string) {
-		if step*e.bits%16 == 0 {
-			words[r] = [2]string{e.New("r"), e.New("r")}
-			e.Line("ld.shared.v2.b32 \t{%s}, [%s+%d]", list(words[r][:]), codes, 8*32*r+step*e.bits/2)
-		}
-		if e.bits == 4 && step%2 == 0 {
-			w := words[r][step/2]
-			even[r], odd[r] = e.r("and.b32", "%s, 0x0F0F0F0F", w), e.r("and.b32", "%s, 0x0F0F0F0F", e.r("shr.u32", "%s, 4", w))
-		}
-		for i := range out {
-			word, at := "", i
-			switch {
-			case e.bits == 8:
-				word = words[r][step%2]
-			case i%2 == 0:
-				word, at = even[r], step%2*2+i/2
-			default:
-				word, at = odd[r], step%2*2+i/2
+	for step := range a {
+		for half := range 2 {
+			to, code := a[step][2*half+r], ""
+			if e.bits == 4 { // both codes of a byte, as the last bits of 128
+				code = e.r("prmt.b32", "%s, %s, %d", w[0], w[1], 0x4400+(2*step+half)*0x1111)
+				code = e.r("lop3.b32", "%s, 0x000F000F, 0x43004300, 0xEA", code) // (a & b) | c
+			} else { // 128 and the lower bits, less 128 or, without the upper bit, 256
+				v := e.r("prmt.b32", "%s, 0, %d", w[step], 0x4140+half*0x0202)
+				lower := e.r("lop3.b32", "%s, 0x007F007F, 0x43004300, 0xEA", v)
+				code = e.r("sub.rn.bf16x2", "%s, %s", lower, e.r("lop3.b32", "%s, 0x00800080, 0x43804380, 0x6A", v)) // (a & b) ^ c
 			}
-			v := e.r("prmt.b32", "%s, %d, %d", word, power23, 0x7440+at)
-			v = e.r("fma.rn.f32", "%s, %s, %s", v, scale[r], less[r])
-			out[i] = e.r("add.rn.f32", "%s, %s", v, bias[r])
+			e.Line("sub.rn.bf16x2 \t%s, %s, %s", to, code, less)
 		}
-		return out
 	}
 }
 

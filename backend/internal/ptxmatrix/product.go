@@ -162,7 +162,7 @@ type Fit struct {
 	Long    bool // the inner index may have more than one phase
 	Chunk   int  // bytes of scales that are read at a time, if Aligned
 	// Of a product of matrices: how many rows of x there are at most (0: as the grid says); how many blocks, a cluster, share the inner index, and how
-	// many elements of it each has at most (0: all, of an unknown number), or, of f32, each phase; for how many stages there is memory; and whether matrices and sizes are the
+	// many elements of it each has at most (0: all, of an unknown number); for how many stages there is memory; and whether matrices and sizes are the
 	// same in each replay, so that weights may be asked for before the wait.
 	Most, Splits, Part, Slots int
 	Still                     bool

@@ -282,7 +282,7 @@ func TestProducts(t *testing.T) {
 		{"affine_qmm_t_float16_t_gs_64_b_4_alN_false_batch_0", 1024, 18, []int{260}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.F16, 64, 4, "", 64, 1},
 		// Of f32.
 		{"affine_qmm_t_float_gs_32_b_4_alN_false_batch_0", 96, 70, []int{41}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.F32, 32, 4, "", 64, 1},
-		{"affine_qmm_t_float_gs_64_b_8_alN_false_batch_0", 448, 5, []int{9}, nvptx.Launch{Values: true}, false, ir.F32, 64, 8, "", 64, 3},
+		{"affine_qmm_t_float_gs_64_b_8_alN_false_batch_0", 448, 5, []int{9}, nvptx.Launch{Values: true}, false, ir.F32, 64, 8, "", 64, 1},
 		{"affine_qmm_t_x2_float_gs_128_b_4_alN_false", 384, 35, []int{129, 65}, nvptx.Launch{Values: true, Moving: true}, false, ir.F32, 128, 4, "x2", 32, 1},
 		{"affine_qmm_t_x3_float_gs_32_b_8_alN_false", 160, 9, []int{40, 8, 258}, nvptx.Launch{Programmatic: true}, true, ir.F32, 32, 8, "x3", 32, 1},
 		{"affine_qmm_t_add_float_gs_64_b_4_alN_false", 320, 66, []int{136}, nvptx.Launch{Moving: true}, true, ir.F32, 64, 4, "add", 64, 1},
