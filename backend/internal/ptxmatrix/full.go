@@ -30,16 +30,19 @@ import (
 type fullProduct struct{ *product }
 
 var (
-	namedFull       = regexp.MustCompile(`^affine_qmm_t_(?:(x2|x3|add|silu_mul)_)?float_gs_(32|64|128)_b_(4|8)_alN_(?:true|false)(_batch_0)?$`)
-	namedFullTurned = regexp.MustCompile(`^affine_qmm_t_x3_(rope)_float_gs_(32|64|128)_b_(4|8)()$`)
+	namedFull       = regexp.MustCompile(`^affine_qmm_t_(?:(x2|x3|add|silu_mul)_)?float()_gs_(32|64|128)_b_(4|8)_alN_(?:true|false)(_batch_0)?$`)
+	namedFullTurned = regexp.MustCompile(`^affine_qmm_t_x3_(rope)_float(_float16_t)?_gs_(32|64|128)_b_(4|8)$`)
 )
 
 func fullProductOf(k *air.Kernel, constants []ir.FunctionConstant) *fullProduct {
 	m := namedFull.FindStringSubmatch(k.Name)
+	if m != nil && (m[1] == "") != (m[5] != "") {
+		return nil
+	}
 	if m == nil {
 		m = namedFullTurned.FindStringSubmatch(k.Name)
 	}
-	if m == nil || (m[1] == "") != (m[4] != "") {
+	if m == nil {
 		return nil
 	}
 	p := &product{source: k, elem: ir.F32, sides: []string{""}}
@@ -56,12 +59,15 @@ func fullProductOf(k *air.Kernel, constants []ir.FunctionConstant) *fullProduct 
 		p.form, p.sides = siluMul, []string{"_gate", "_up"}
 	case "rope":
 		p.form, p.sides = rope, []string{"_q", "_k", "_v"}
+		if m[2] != "" {
+			p.cache = ir.F16
+		}
 		for _, c := range constants {
 			p.pairs = p.pairs || c.Index == traditionalConstant && c.Bits != 0
 		}
 	}
-	p.group, _ = strconv.Atoi(m[2])
-	p.bits, _ = strconv.Atoi(m[3])
+	p.group, _ = strconv.Atoi(m[3])
+	p.bits, _ = strconv.Atoi(m[4])
 	return &fullProduct{p}
 }
 

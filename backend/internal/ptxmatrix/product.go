@@ -20,6 +20,7 @@ type product struct {
 	group int      // of weights that share a scale
 	bits  int      // of a code
 	pairs bool     // the form is rope: a rotation turns neighbours, and not halves of a head
+	cache ir.DType // and keys and values have this type; [ir.Invalid]: that of x
 }
 
 // form is what is done with products.

@@ -23,7 +23,11 @@ func (e *emitter) results() {
 		size, pitch = 4, sumPitch
 	}
 	if e.form == rope {
-		e.turned(first, rows, size, pitch)
+		if e.cache != ir.Invalid { // of queries; keys and values have another type
+			e.turned(first, rows, size, pitch, e.key)
+			e.typ = e.cache
+		}
+		e.turned(first, rows, size, pitch, e.value)
 	}
 
 	wide := columns
@@ -60,6 +64,10 @@ func (e *emitter) results() {
 		others = e.eight(e.r("add.s32", "%s, %d", from, size*wide))
 		for i := range results {
 			results[i] = e.siluMul(results[i], others[i])
+		}
+	} else if e.full() && e.form != add {
+		for i, v := range results {
+			results[i] = e.stored(v)
 		}
 	}
 	e.Line("@%s bra \t%s", narrow, single)
@@ -102,37 +110,39 @@ func (e *emitter) column() string {
 	return e.r("mad.lo.s32", "%s, 64, %s", e.group, column)
 }
 
-// full reports whether the numbers are f32.
+// full reports whether products are f32.
 func (e *emitter) full() bool { return e.elem == ir.F32 }
 
-// width is how many bytes a number has, and kind its kind of registers.
+// width is how many bytes a result has, and kind its kind of registers.
 func (e *emitter) width() int {
-	if e.full() {
+	if e.typ == ir.F32 {
 		return 4
 	}
 	return 2
 }
 
 func (e *emitter) kind() string {
-	if e.full() {
+	if e.typ == ir.F32 {
 		return "r"
 	}
 	return "rs"
 }
 
-// lay has the sums, rounded, lie in shared memory row by row. The thread has those of its columns, of rows 2·member and 2·member + 1 of each eight.
+// lay has the sums, rounded to 16 bits unless they are f32, lie in shared memory row by row. The thread has those of its columns, of rows 2·member and 2·member + 1 of each eight.
 func (e *emitter) lay() {
 	e.Line("bar.sync \t0") // stages are done with
-	pitch := pitch
+	size, pitch := 2, pitch
 	if e.full() {
-		pitch = sumPitch
+		size, pitch = 4, sumPitch
 	}
-	width := e.width()
 	at := e.r("mad.lo.s32", "%s, %d, %s", e.member, 2*pitch, e.column())
-	at = e.r("mad.lo.s32", "%s, %d, %s", at, width, e.base)
+	at = e.r("mad.lo.s32", "%s, %d, %s", at, size, e.base)
 	for i, v := range e.acc {
 		row, below := i/4*8+i%2, i/2%2*8
-		e.Line("st.shared.b%d \t[%s+%d], %s", 8*width, at, width*(row*pitch+below), e.stored(v))
+		if !e.full() {
+			v = e.stored(v)
+		}
+		e.Line("st.shared.b%d \t[%s+%d], %s", 8*size, at, size*(row*pitch+below), v)
 	}
 	e.Line("bar.sync \t0")
 }
@@ -197,7 +207,11 @@ func (e *emitter) eight(from string) []string {
 
 // loadEight loads eight numbers that lie side by side.
 func (e *emitter) loadEight(space, from string) []string {
-	words := make([]string, 2*e.width())
+	count := 4
+	if e.full() {
+		count = 8
+	}
+	words := make([]string, count)
 	for i := range words {
 		words[i] = e.New("r")
 	}
@@ -222,7 +236,7 @@ func (e *emitter) halves(words []string) (out []string) {
 
 func (e *emitter) storeEight(to string, v []string) {
 	words := v
-	if !e.full() {
+	if e.typ != ir.F32 {
 		words = nil
 		for i := 0; i < 8; i += 2 {
 			words = append(words, e.r("mov.b32", "{%s, %s}", v[i], v[i+1]))

@@ -104,12 +104,12 @@ func (e *emitter) powers(first string, pairs int) (out []string) {
 	return out
 }
 
-// turned turns and stores the queries or keys of a block, which then leaves. A block that has values goes on behind it. In shared memory lie `rows` rows from row
+// turned turns and stores the queries or keys of a block, which then leaves. A block of others, as a predicate says, goes on behind it. In shared memory lie `rows` rows from row
 // `first` on, in numbers of `size` bytes, `pitch` numbers from one row to the next.
 //
 // A thread has eight pairs of a row. Heads that begin alike in the block have the same angles: the thread turns theirs too, since cosines and sines cost
 // most.
-func (e *emitter) turned(first string, rows, size, pitch int) {
+func (e *emitter) turned(first string, rows, size, pitch int, others string) {
 	h := e.fit.Projections
 	pairs := h.Dims / 2
 	heads, side := 1, columns/2/eightPairs
@@ -118,7 +118,7 @@ func (e *emitter) turned(first string, rows, size, pitch int) {
 	}
 	per := max(1, threads/side) // rows at a time
 	plain := e.Label()
-	e.Line("@%s bra \t%s", e.value, plain)
+	e.Line("@%s bra \t%s", others, plain)
 	column := e.r("shl.b32", "%s, 3", e.r("rem.u32", "%s, %d", e.thread, side))
 	row := e.r("div.u32", "%s, %d", e.thread, side)
 	pair := e.r("add.s32", "%s, %s", e.n0, column)
@@ -169,7 +169,10 @@ func (e *emitter) turned(first string, rows, size, pitch int) {
 		one := e.eight(e.r("add.s32", "%s, %d", from, size*j*pairs))
 		two := e.eight(e.r("add.s32", "%s, %d", from, size*(j*pairs+columns/2)))
 		for k := range one {
-			a, b := e.widened(one[k]), e.widened(two[k])
+			a, b := one[k], two[k]
+			if !e.full() {
+				a, b = e.widened(a), e.widened(b)
+			}
 			one[k] = e.stored(e.r("sub.rn.f32", "%s, %s", e.r("mul.rn.f32", "%s, %s", a, cosines[k]), e.r("mul.rn.f32", "%s, %s", b, sines[k])))
 			two[k] = e.stored(e.r("add.rn.f32", "%s, %s", e.r("mul.rn.f32", "%s, %s", a, sines[k]), e.r("mul.rn.f32", "%s, %s", b, cosines[k])))
 		}
