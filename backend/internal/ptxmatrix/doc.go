@@ -16,6 +16,8 @@
 // In a product of many rows with GGML's blocks the same is done with weights that are f32: each is the sum of two numbers of 16 bits, or a whole number, in units of its
 // block, and a rest that its group shares.
 //
+// So is a product of many rows of f32, whose elements of x are the sum of three numbers of bf16, and weights a whole number, in units of their group, and a rest that it shares.
+//
 // In a product with a vector (mma.sync) a block takes 16 rows of weights after others, affine codes or GGML's blocks, and each of its warps has a part of
 // the inner index. So are up to eight rows of x with affine codes multiplied.
 //

@@ -176,7 +176,7 @@ func (p *blockProduct) Emit(launch nvptx.Launch, f Fit) []byte {
 		e.multiply()
 	}
 	e.Line("bar.sync \t0") // shared memory is free for sums that are made again
-	e.again()
+	e.remade(e.again)
 	e.results()
 	return e.text(threads)
 }

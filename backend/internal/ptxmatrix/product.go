@@ -20,6 +20,7 @@ type product struct {
 	group int      // of weights that share a scale
 	bits  int      // of a code
 	pairs bool     // the form is rope: a rotation turns neighbours, and not halves of a head
+	cache ir.DType // and keys and values have this type; [ir.Invalid]: that of x
 }
 
 // form is what is done with products.
@@ -83,6 +84,9 @@ func Of(k *air.Kernel, constants []ir.FunctionConstant, gpu GPU) Kernel {
 		return p
 	}
 	if p := turnedOf(k, constants); p != nil {
+		return p
+	}
+	if p := fullProductOf(k, constants); p != nil {
 		return p
 	}
 	if a := attentionOf(k, constants); a != nil {
@@ -224,11 +228,7 @@ func (p *product) fit(groups [3]uint64, given Given, rows, splits int) (f Fit, o
 			return Fit{}, false
 		}
 	}
-	all := p.rows(groups, given, f)
-	// A grid counts 64 rows at a time, or 32. Numbers of rows that are not far apart have one code.
-	if all <= 64 {
-		f.Most = max(8, 1<<bits.Len64(all-1))
-	}
+	f.Most = p.most(groups, given, f)
 	for f.Aligned && (2*k/int64(p.group)%int64(f.Chunk) != 0 || f.Chunk/2*p.group < depth) {
 		f.Chunk /= 2
 		f.Aligned = f.Chunk >= 4
@@ -275,6 +275,16 @@ func (p *product) fit(groups [3]uint64, given Given, rows, splits int) (f Fit, o
 		}
 	}
 	return f, true
+}
+
+// most is [Fit.Most].
+func (p *product) most(groups [3]uint64, given Given, f Fit) int {
+	all := p.rows(groups, given, f)
+	// A grid counts 64 rows at a time, or 32. Numbers of rows that are not far apart have one code.
+	if all > 64 {
+		return 0
+	}
+	return max(8, 1<<bits.Len64(all-1))
 }
 
 func (f Fit) with(slots int) Fit {

@@ -50,8 +50,39 @@ func describedFor(t *testing.T, gpu ptxmatrix.GPU, function string, constants ..
 	return c.Kernel, p
 }
 
-// number16 are numbers of a type of 16 bits.
+// number16 are numbers of a type of 16 bits, or of f32.
 type number16 struct{ dtype ir.DType }
+
+// size is how many bytes a number has.
+func (n number16) size() int {
+	if n.dtype == ir.F32 {
+		return 4
+	}
+	return 2
+}
+
+// put writes a number behind others, and at reads one.
+func (n number16) put(to []byte, v float64) []byte {
+	if n.dtype == ir.F32 {
+		return binary.LittleEndian.AppendUint32(to, math.Float32bits(float32(v)))
+	}
+	return binary.LittleEndian.AppendUint16(to, n.of(v))
+}
+
+func (n number16) at(from []byte, i int) float64 {
+	if n.dtype == ir.F32 {
+		return float64(math.Float32frombits(binary.LittleEndian.Uint32(from[4*i:])))
+	}
+	return n.value(binary.LittleEndian.Uint16(from[2*i:]))
+}
+
+// round is the nearest number of the type.
+func (n number16) round(v float64) float64 { return n.at(n.put(nil, v), 0) }
+
+// theNaN is the one that is stored.
+func (n number16) theNaN() []byte {
+	return map[ir.DType][]byte{ir.F16: {0, 0x7E}, ir.BF16: {0xC0, 0x7F}, ir.F32: {0, 0, 0xC0, 0x7F}}[n.dtype]
+}
 
 func (n number16) of(v float64) uint16 {
 	if n.dtype == ir.F16 {
@@ -69,6 +100,10 @@ func (n number16) value(bits uint16) float64 {
 
 // ulp is the distance of numbers of the type about as large as v.
 func (n number16) ulp(v float64) float64 {
+	if n.dtype == ir.F32 {
+		v := float32(math.Abs(v))
+		return float64(math.Nextafter32(v, math.MaxFloat32)) - float64(v)
+	}
 	bits := n.of(math.Abs(v))
 	return n.value(bits+1) - n.value(bits)
 }
@@ -76,8 +111,8 @@ func (n number16) ulp(v float64) float64 {
 // numbers are random numbers, as values and as memory.
 func (n number16) numbers(r *rand.Rand, count int, next func(*rand.Rand) float64) (values []float64, bytes []byte) {
 	for range count {
-		b := n.of(next(r))
-		values, bytes = append(values, n.value(b)), binary.LittleEndian.AppendUint16(bytes, b)
+		v := n.round(next(r))
+		values, bytes = append(values, v), n.put(bytes, v)
 	}
 	return values, bytes
 }
@@ -201,7 +236,7 @@ func affine(r *rand.Rand, n number16, rows, k, group, bits int) (m matrix) {
 			q = q >> (4 * (i % 2)) & 15
 		}
 		w := float32(scales[i/group])*float32(q) + float32(biases[i/group])
-		m.w = append(m.w, n.value(n.of(float64(w))))
+		m.w = append(m.w, n.round(float64(w)))
 	}
 	return m
 }
@@ -258,6 +293,14 @@ func TestProducts(t *testing.T) {
 		{"affine_qmm_t_x3_float16_t_gs_32_b_4_alN_false", 1024, 5, []int{40, 16, 258}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.F16, 32, 4, "x3", few, 0},
 		{"affine_qmm_t_x2_bfloat16_t_gs_64_b_4_alN_false", 1792, 2, []int{129, 65}, nvptx.Launch{Values: true, Moving: true}, false, ir.BF16, 64, 4, "x2", few, 0},
 		{"affine_qmm_t_float16_t_gs_32_b_4_alN_true_batch_0", 512, 8, []int{160}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.F16, 32, 4, "", few, 0},
+		// Of f32.
+		{"affine_qmm_t_float_gs_32_b_4_alN_false_batch_0", 96, 70, []int{41}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.F32, 32, 4, "", 64, 1},
+		{"affine_qmm_t_float_gs_64_b_8_alN_false_batch_0", 448, 5, []int{9}, nvptx.Launch{Values: true}, false, ir.F32, 64, 8, "", 64, 1},
+		{"affine_qmm_t_x2_float_gs_128_b_4_alN_false", 384, 35, []int{129, 65}, nvptx.Launch{Values: true, Moving: true}, false, ir.F32, 128, 4, "x2", 32, 1},
+		{"affine_qmm_t_x3_float_gs_32_b_8_alN_false", 160, 9, []int{40, 8, 258}, nvptx.Launch{Programmatic: true}, true, ir.F32, 32, 8, "x3", 32, 1},
+		{"affine_qmm_t_add_float_gs_64_b_4_alN_false", 320, 66, []int{136}, nvptx.Launch{Moving: true}, true, ir.F32, 64, 4, "add", 64, 1},
+		{"affine_qmm_t_silu_mul_float_gs_32_b_4_alN_false", 224, 67, []int{140}, nvptx.Launch{Values: true}, true, ir.F32, 32, 4, "silu", 64, 1},
+		{"affine_qmm_t_silu_mul_float_gs_128_b_8_alN_false", 128, 5, []int{72}, nvptx.Launch{Values: true}, false, ir.F32, 128, 8, "silu", 32, 1},
 	}, family, 20) {
 		t.Run(fmt.Sprint(x.name, " ", x.k, " ", x.splits), func(t *testing.T) {
 			k, p := described(t, x.name)
@@ -271,13 +314,18 @@ func TestProducts(t *testing.T) {
 				if !x.odd {
 					return m.Add(b)
 				}
-				return m.Add(append(make([]byte, 2), b...)) + 2
+				return m.Add(append(make([]byte, n.size()), b...)) + uint64(n.size())
 			}
 			values, _ := n.numbers(r, x.rows*x.k, normal(1))
+			if x.dtype == ir.F32 { // numbers whose parts are the smallest of bf16, and some that are too large for them
+				for i := range x.k {
+					values[i], values[x.k+i] = n.round(values[i]*0x1p-117), n.round(values[x.k+i]*0x1p112)
+				}
+			}
 			values[min(3, x.rows-1)*x.k+5], values[max(0, min(4, x.rows-2))*x.k+7] = math.NaN(), math.Inf(-1)
 			var bytes []byte
 			for _, v := range values {
-				bytes = binary.LittleEndian.AppendUint16(bytes, n.of(v))
+				bytes = n.put(bytes, v)
 			}
 			args := map[string]any{"x": add(bytes), "K": x.k, "M": x.rows}
 			names := map[string][]string{"": {""}, "add": {""}, "x2": {"0", "1"}, "x3": {"0", "1", "2"}, "silu": {"_gate", "_up"}}[x.form]
@@ -290,7 +338,7 @@ func TestProducts(t *testing.T) {
 				ms = append(ms, w)
 				args["w"+side], args["scales"+side], args["biases"+side] = add(w.codes), add(w.scales), add(w.biases)
 				if i < results {
-					out = append(out, make([]byte, 2*x.rows*cols+2))
+					out = append(out, make([]byte, n.size()*(x.rows*cols+1)))
 					end := side
 					if x.form == "silu" {
 						end = ""
@@ -298,7 +346,7 @@ func TestProducts(t *testing.T) {
 					args["n"+end], args["N"] = cols, cols
 					args["y"+end] = m.Add(out[i])
 					if x.odd {
-						args["y"+end], out[i] = m.Add(out[i])+2, out[i][2:]
+						args["y"+end], out[i] = m.Add(out[i])+uint64(n.size()), out[i][n.size():]
 					}
 				}
 				wide += (cols + 63) / 64
@@ -341,9 +389,11 @@ func TestProducts(t *testing.T) {
 				for i := range x.rows {
 					for j := range cols {
 						at := i*cols + j
-						bits := binary.LittleEndian.Uint16(o[2*at:])
-						got := n.value(bits)
+						got := n.at(o, at)
 						want, bound := dot(ms[a], i, j)
+						if x.dtype == ir.F32 && bound > float64(x.k+2)*0x1p-24*math.MaxFloat32 { // then nothing is said
+							continue
+						}
 						switch x.form {
 						case "add":
 							bound += n.ulp(want) / 2
@@ -353,14 +403,17 @@ func TestProducts(t *testing.T) {
 							gate := want
 							silu := func(g float64) float64 { return g / (1 + math.Exp(-g)) }
 							want = silu(gate) * up
+							if want = n.round(want); math.IsInf(want, 0) {
+								break
+							}
 							bound = math.Abs(up)*(1.1*(bound+n.ulp(gate)/2)+2*n.ulp(silu(gate))) + math.Abs(silu(gate))*(ub+n.ulp(up)/2)
-							if x.dtype == ir.BF16 {
+							if x.dtype != ir.F16 {
 								bound += 4 * n.ulp(want)
 							}
 						}
 						if math.IsNaN(want) || math.IsInf(want, 0) {
 							if want != want {
-								require.Equal(t, map[ir.DType]uint16{ir.F16: 0x7E00, ir.BF16: 0x7FC0}[x.dtype], bits, "row %d, column %d", i, j)
+								require.Equal(t, n.theNaN(), o[at*n.size():][:n.size()], "row %d, column %d", i, j)
 							} else {
 								require.Equal(t, want, got, "row %d, column %d", i, j)
 							}

@@ -81,7 +81,7 @@ const (
 )
 
 // Fewest is the size of a matrix from which on products with vectors are faster here than by clang's code (H200). Tests of a device
-// set it to 0, so that small matrices are multiplied by both.
+// set it to 0, so that small matrices are multiplied by both, and products of f32 with few blocks by the code here.
 var Fewest int64 = 2048 * 2048
 
 // Fit implements [Kernel].
