@@ -121,6 +121,7 @@ func TestFits(t *testing.T) {
 		regexp.MustCompile(`^affine_qmv_(fast_)?((add|silu_mul|rms|rms_silu_mul|rms_x3_rope)_b?float16_t_gs_.*_b_4|b?float16_t_gs_.*_b_4_batch_0_pr_[01]_hgs_0_r_4)$`),
 		regexp.MustCompile(`^ggml_mul_mv_(silu_mul_)?(q4_K|q6_K|q8_0|q4_0)_b?f16$`), regexp.MustCompile(`^ggml_mul_mm_(q4_K|q6_K|q8_0|q4_0)_b?f16$`),
 		regexp.MustCompile(`^affine_qmm_t_x3_rope_b?float16_t_gs_.*_b_[48]$`),
+		regexp.MustCompile(`^gemm_nt_(x2_|x3_|add_|silu_mul_)?b?float16$`),
 	}
 	if !sample.Whole() { // a whole run is divided by members
 		kinds = sample.Of(t, "kinds of kernels that fit", kinds, 3)
@@ -128,7 +129,7 @@ func TestFits(t *testing.T) {
 	kindOf := func(name string) int {
 		return slices.IndexFunc(kinds, func(r *regexp.Regexp) bool { return r.MatchString(name) })
 	}
-	var fitted [6]atomic.Int64 // launches, by kind
+	var fitted [7]atomic.Int64 // launches, by kind
 	serve(t, fakecuda.Options{Fits: func(k *air.Kernel, constants []ir.FunctionConstant, note []byte, groups [3]uint64) (grid [3]uint64, threads, shared uint32, err error) {
 		f, err := ptxmatrix.Noted(note)
 		if err != nil {

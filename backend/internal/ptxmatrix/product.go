@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/air/nvptx"
@@ -18,7 +19,7 @@ type product struct {
 	sides []string
 	elem  ir.DType // of x, scales, biases and results
 	group int      // of weights that share a scale
-	bits  int      // of a code
+	bits  int      // of a code, or 16 of a weight that is no code
 	pairs bool     // the form is rope: a rotation turns neighbours, and not halves of a head
 }
 
@@ -35,6 +36,12 @@ const (
 
 // named are the kernels of the builtin library.
 var named = regexp.MustCompile(`^affine_qmm_t_(?:(x2|x3|add|silu_mul)_)?(float16_t|bfloat16_t)_gs_(32|64|128)_b_(4|8)_alN_(?:true|false)(_batch_0)?$`)
+
+// namedDense are those whose weights are numbers of 16 bits.
+var namedDense = regexp.MustCompile(`^gemm_nt_(?:(x2|x3|add|silu_mul)_)?(float16|bfloat16)$`)
+
+// dense reports whether weights are no codes: both factors are multiplied as they lie in memory.
+func (p *product) dense() bool { return p.bits == 16 }
 
 // Kernel is a kernel that this package has code for.
 type Kernel interface {
@@ -95,11 +102,20 @@ func Of(k *air.Kernel, constants []ir.FunctionConstant, gpu GPU) Kernel {
 }
 
 func productOf(k *air.Kernel) *product {
-	m := named.FindStringSubmatch(k.Name)
-	if m == nil || (m[1] == "") != (m[5] != "") {
-		return nil
-	}
 	p := &product{source: k, elem: ir.F16, sides: []string{""}}
+	m := named.FindStringSubmatch(k.Name)
+	switch {
+	case m == nil:
+		if m = namedDense.FindStringSubmatch(k.Name); m == nil {
+			return nil
+		}
+		p.bits = 16
+	case (m[1] == "") != (m[5] != ""):
+		return nil
+	default:
+		p.group, _ = strconv.Atoi(m[3])
+		p.bits, _ = strconv.Atoi(m[4])
+	}
 	switch m[1] {
 	case "":
 		p.form = tile
@@ -112,11 +128,9 @@ func productOf(k *air.Kernel) *product {
 	case "silu_mul":
 		p.form, p.sides = siluMul, []string{"_gate", "_up"}
 	}
-	if m[2] == "bfloat16_t" {
+	if strings.HasPrefix(m[2], "bfloat16") {
 		p.elem = ir.BF16
 	}
-	p.group, _ = strconv.Atoi(m[3])
-	p.bits, _ = strconv.Atoi(m[4])
 	return p
 }
 
@@ -125,6 +139,8 @@ const (
 	threads = 512
 	columns = 256 // of results, rows of weights: 64 for each warpgroup
 	depth   = 128 // elements of the inner index of a stage
+
+	denseDepth = 64 // the same of weights of 16 bits: a row's part is as long as the pattern in which it lies in shared memory
 )
 
 // Shared memory has slots for so many stages, if they fit: for one that is multiplied, one that may be still, and those on their way. A multiprocessor
@@ -158,6 +174,7 @@ type Fit struct {
 	Aligned bool // memory is read 16 bytes at a time
 	Long    bool // the inner index may have more than one phase
 	Chunk   int  // bytes of scales that are read at a time, if Aligned
+	Depth   int  // elements of the inner index of a stage
 	// Of a product of matrices: how many rows of x there are at most (0: as the grid says); how many blocks, a cluster, share the inner index, and how
 	// many elements of it each has at most (0: all, of an unknown number); for how many stages there is memory; and whether matrices and sizes are the
 	// same in each replay, so that weights may be asked for before the wait.
@@ -197,7 +214,13 @@ func (p *product) Fit(groups [3]uint64, given Given) (best Fit) {
 // fit is how blocks of so many rows are launched, of which so many share the inner index. It reports whether they can.
 func (p *product) fit(groups [3]uint64, given Given, rows, splits int) (f Fit, ok bool) {
 	k, known := given.Constant("K")
-	f = Fit{Rows: rows, Aligned: given.Aligned && known, Long: !known || k > phase, Chunk: 16, Splits: splits, Still: known}
+	f = Fit{Rows: rows, Aligned: given.Aligned && known, Long: !known || k > phase, Depth: depth, Splits: splits, Still: known}
+	if p.dense() {
+		// What is copied at a time lies in one row.
+		if f.Depth = denseDepth; !known || k%8 != 0 {
+			return Fit{}, false
+		}
+	}
 	if p.form == rope {
 		if f.Projections, ok = p.projections(given); !ok {
 			return Fit{}, false
@@ -214,16 +237,19 @@ func (p *product) fit(groups [3]uint64, given Given, rows, splits int) (f Fit, o
 	if all <= 64 {
 		f.Most = max(8, 1<<bits.Len64(all-1))
 	}
-	for f.Aligned && (2*k/int64(p.group)%int64(f.Chunk) != 0 || f.Chunk/2*p.group < depth) {
-		f.Chunk /= 2
-		f.Aligned = f.Chunk >= 4
-	}
-	if !f.Aligned {
-		f.Chunk = 0
+	if f.Aligned && !p.dense() {
+		f.Chunk = 16
+		for f.Aligned && (2*k/int64(p.group)%int64(f.Chunk) != 0 || f.Chunk/2*p.group < depth) {
+			f.Chunk /= 2
+			f.Aligned = f.Chunk >= 4
+		}
+		if !f.Aligned {
+			f.Chunk = 0
+		}
 	}
 	if known {
 		// A part begins where a chunk of scales does.
-		stages := int((k + depth - 1) / depth)
+		stages := (int(k) + f.Depth - 1) / f.Depth
 		part := (stages + splits - 1) / splits
 		for splits > 1 && f.Chunk > 4 && f.Chunk/2*p.group > depth && part%f.period(p.group) != 0 {
 			f.Chunk /= 2
@@ -231,7 +257,7 @@ func (p *product) fit(groups [3]uint64, given Given, rows, splits int) (f Fit, o
 		if splits > 1 {
 			part = (part + f.period(p.group) - 1) / f.period(p.group) * f.period(p.group)
 		}
-		f.Part = depth * part
+		f.Part = f.Depth * part
 		f.Long = f.Part > phase
 		if splits > 1 && (part < FewestStages || (splits-1)*part >= stages) {
 			return Fit{}, false
@@ -251,7 +277,7 @@ func (p *product) fit(groups [3]uint64, given Given, rows, splits int) (f Fit, o
 		}
 	}
 	f.Slots = p.slots(f, sharedMemory)
-	if f.Aligned {
+	if f.Aligned && !p.dense() {
 		kept := f
 		kept.Kept = true
 		kept.Slots = p.slots(kept, sharedMemory)
@@ -271,10 +297,13 @@ func (f Fit) with(slots int) Fit {
 func (p *product) cost(groups [3]uint64, given Given, f Fit) uint64 {
 	// Those of a stage: of tensor cores, or of decoding. Where x is kept no warp waits for all others, and decoding takes fewer instructions.
 	cycles := map[int]uint64{128: 3100, 64: 2100, 32: 1800, 16: 1720, 8: 1700}[f.Rows]
-	if f.Kept {
+	switch {
+	case f.Kept:
 		cycles = map[int]uint64{128: 2400, 64: 1400, 32: 1270, 16: 1200, 8: 1150}[f.Rows]
+	case p.dense(): // of what comes from the cache that multiprocessors share, 38 bytes each: there is nothing to decode
+		cycles = uint64(p.stageBytes(f)) / 38
 	}
-	stages := uint64(f.Part / depth)
+	stages := uint64(f.Part / f.Depth)
 	if stages == 0 { // nobody knows how many
 		stages = 64
 	}
@@ -306,16 +335,28 @@ func size(name string) bool {
 // size is how many rows a grid makes results for, and how many blocks lie side by side.
 func (p *product) size(groups [3]uint64, f Fit) (rows, wide uint64) {
 	tall := uint64(64)
-	switch p.form {
-	case rope:
+	switch {
+	case p.form == tile || p.dense(): // tiles of 32 columns along x, of one matrix after another
+		each := uint64(8)
+		if p.form == siluMul {
+			each = 4
+		}
+		return 32 * groups[1], (groups[0] + (each-1)*p.results()) / each
+	case p.form == rope:
 		tall = f.Projections.tall()
-	case tile: // tiles of 32 columns along x
-		return 32 * groups[1], (groups[0] + 7) / 8
-	case siluMul: // tiles of 32 columns of each matrix
+	case p.form == siluMul: // tiles of 32 columns of each matrix
 		return 64 * groups[0], (groups[1] + 3) / 4
 	}
 	// Tiles of 64 columns, of one matrix after another: each has a quarter as many blocks, rounded up.
 	return tall * groups[0], (groups[1] + 3*uint64(len(p.sides))) / 4
+}
+
+// results is how many matrices have results of their own.
+func (p *product) results() uint64 {
+	if p.form == siluMul {
+		return 1
+	}
+	return uint64(len(p.sides))
 }
 
 // Launch implements [Kernel].
@@ -327,31 +368,31 @@ func (p *product) Launch(groups [3]uint64, f Fit) (grid [3]uint64, threadsOf, sh
 	return [3]uint64{(rows + uint64(f.Rows) - 1) / uint64(f.Rows) * uint64(max(1, f.Splits)), wide, 1}, threads, uint32(p.memory(f))
 }
 
-func (p *product) codesBytes() int { return columns * depth * p.bits / 8 }
+func (p *product) codesBytes(f Fit) int { return columns * f.Depth * p.bits / 8 }
 
 // rowsBytes are those of x in a stage, and keptBytes those of all x that is kept.
-func (f Fit) rowsBytes() int { return 2 * depth * f.Rows }
+func (f Fit) rowsBytes() int { return 2 * f.Depth * f.Rows }
 
 func (f Fit) keptBytes() int {
 	if !f.Kept {
 		return 0
 	}
-	return f.Part / depth * f.rowsBytes()
+	return f.Part / f.Depth * f.rowsBytes()
 }
 
 // stageBytes are those of codes, and of x unless that is kept. Stages lie behind what is kept.
 func (p *product) stageBytes(f Fit) int {
 	if f.Kept {
-		return p.codesBytes()
+		return p.codesBytes(f)
 	}
-	return f.rowsBytes() + p.codesBytes()
+	return f.rowsBytes() + p.codesBytes(f)
 }
 
 // behindStages is where scales lie in shared memory, behind stages.
 func (p *product) behindStages(f Fit) int { return f.keptBytes() + f.Slots*p.stageBytes(f) }
 
 // whole reports whether there is memory for all stages that a block has.
-func (f Fit) whole() bool { return f.Part > 0 && f.Slots*depth >= f.Part }
+func (f Fit) whole() bool { return f.Part > 0 && f.Slots*f.Depth >= f.Part }
 
 // ahead is how many stages are asked for before the first one is multiplied.
 func (f Fit) ahead() int {
@@ -380,7 +421,12 @@ func (p *product) chunks(f Fit) int {
 }
 
 // scalesBytes are those of scales and biases: chunks of all rows.
-func (p *product) scalesBytes(f Fit) int { return p.chunks(f) * f.chunk() * threads }
+func (p *product) scalesBytes(f Fit) int {
+	if p.dense() {
+		return 0
+	}
+	return p.chunks(f) * f.chunk() * threads
+}
 
 // pitch is how many elements lie from a row of results to the next in shared memory: what eight threads write side by side in four rows
 // lies in different banks.
@@ -396,7 +442,7 @@ const alignment = 1024
 func (p *product) slots(f Fit, size int) int {
 	for n := maxSlots; n > minSlots; n-- {
 		if f.Part > 0 {
-			n = min(n, f.Part/depth)
+			n = min(n, f.Part/f.Depth)
 		}
 		if p.memory(f.with(n)) <= size {
 			return n
