@@ -3,22 +3,20 @@ package ptxmatrix
 import "strings"
 
 // Weights of 16 bits are multiplied as they lie in memory: a wgmma takes both factors from shared memory, weights as the left one. There is nothing for threads to
-// do but to ask for what comes next. A row of either factor has 128 bytes of a stage, which is how long the pattern is in which tensor cores want it to lie, and stages follow one
-// another more often than those of codes, so that four have room beside 128 rows of x.
-
-// denseApart is how far apart the rows lie of which a thread brings 16 bytes each.
-const denseApart = threads / (2 * denseDepth / 16)
+// do but to ask for what comes next. A row of either factor has 128 bytes of a stage, which is how long the pattern is in which tensor cores want it to lie, and stages are half as long as
+// those of codes, so that four have room beside 128 rows of x, or 256 if there are half as many columns.
 
 // denseWeights finds what the thread brings of each stage of the weights.
 func (e *emitter) denseWeights() {
 	at, unit := e.xPlace() // rows of both factors are brought in one way
+	columns := e.fit.columns()
 	pitch := e.r("shl.b32", "%s, 1", e.K)
 	offset := e.r("shl.b32", "%s, 4", unit)
 	if e.begin != "" {
 		offset = e.r("mad.lo.s32", "%s, 2, %s", e.begin, offset)
 	}
 	e.codesFrom = nil
-	for i := 0; i < columns; i += denseApart {
+	for i := 0; i < columns; i += e.xApart() {
 		of := e.matrix[0]
 		if e.form == siluMul && i >= columns/2 {
 			of = e.matrix[1]
@@ -41,7 +39,7 @@ func (e *emitter) bringDense() {
 		where = e.Make("p", "setp.gt.s32", "%s, 0", e.left)
 	}
 	for i, from := range e.codesFrom {
-		e.copy(where, to, i*denseApart*2*denseDepth, from, 0, size)
+		e.copy(where, to, i*e.xApart()*2*denseDepth, from, 0, size)
 		e.Line("add.s64 \t%s, %s, %d", from, from, 2*denseDepth)
 	}
 	e.Line("sub.s32 \t%s, %s, %d", e.left, e.left, denseDepth)
@@ -59,13 +57,9 @@ func (e *emitter) denseStage() {
 			return e.Make("rd", "mov.b64", "{%s, %s}", e.r("add.s32", "%s, %d", factor, 2*step), e.high)
 		}
 		e.Line("wgmma.mma_async.sync.aligned.m64n%dk16.f32.%s.%s \t{%s}, %s, %s, %s, 1, 1, 0, 0", e.fit.Rows, name, name, sums, at(weights), at(rows), e.always)
+		e.meanwhile(step)
 	}
 	e.Line("wgmma.commit_group.sync.aligned")
-	if e.fit.whole() { // there is nothing to bring; groups are counted
-		e.Line("cp.async.commit_group")
-	} else {
-		e.bring()
-	}
 	e.Line("wgmma.wait_group.sync.aligned \t1")
 	e.next(e.slotUse)
 }

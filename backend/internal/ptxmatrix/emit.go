@@ -86,7 +86,7 @@ func (p *product) Emit(launch nvptx.Launch, f Fit) []byte {
 	e.products(false, early)
 	e.Mark(results)
 	e.results()
-	return e.text(threads)
+	return e.text(e.fit.blockThreads())
 }
 
 // early is of how many stages weights are asked for before the wait. x comes behind all of them, in the first one's group unless it is kept.
@@ -164,10 +164,10 @@ func (e *emitter) place() {
 		}
 		return e.args["N"]
 	}
-	wide := columns
+	wide := e.fit.columns()
 	switch e.form {
 	case siluMul:
-		wide = columns / 2
+		wide /= 2
 		e.matrix = [2]operand{of(e.sides[0]), of(e.sides[1])}
 		e.N = e.args["N"]
 	case rope:
@@ -176,7 +176,7 @@ func (e *emitter) place() {
 		m := of(e.sides[0])
 		e.N = length(e.sides[0])
 		for _, side := range e.sides[1:] {
-			blocks := e.r("shr.u32", "%s, 8", e.r("add.s32", "%s, %d", e.N, columns-1))
+			blocks := e.r("shr.u32", "%s, %d", e.r("add.s32", "%s, %d", e.N, wide-1), bits.Len(uint(wide))-1)
 			further := e.Make("p", "setp.ge.u32", "%s, %s", block, blocks)
 			e.further = append(e.further, further)
 			block = e.either(further, "r", e.r("sub.s32", "%s, %s", block, blocks), block)
@@ -264,7 +264,7 @@ func (e *emitter) tile(asked int) {
 func (e *emitter) row(at string) string {
 	switch e.form {
 	case siluMul:
-		at = e.r("and.b32", "%s, %d", at, columns/2-1)
+		at = e.r("and.b32", "%s, %d", at, e.fit.columns()/2-1)
 	case rope:
 		return e.turnedRow(at)
 	}
@@ -349,7 +349,7 @@ func (e *emitter) xPlace() (row, unit string) {
 	return e.r("shr.u32", "%s, %d", e.thread, bits.Len(uint(units))-1), e.r("and.b32", "%s, %d", e.thread, units-1)
 }
 
-func (e *emitter) xApart() int { return threads / (e.fit.Depth / 8) }
+func (e *emitter) xApart() int { return e.fit.blockThreads() / (e.fit.Depth / 8) }
 
 // loadsRows finds what the thread brings of each stage of x.
 func (e *emitter) loadsRows() {
@@ -762,15 +762,7 @@ func (e *emitter) stage(far string, once bool) {
 
 // multiply multiplies a step of a stage, whose left factor is decoded. Where x of the stage lies a descriptor says.
 func (e *emitter) multiply(lowest string, step int) {
-	defer func() {
-		switch { // while tensor cores have something to do
-		case step > 0:
-		case e.fit.whole(): // there is nothing to bring; groups are counted
-			e.Line("cp.async.commit_group")
-		default:
-			e.bring()
-		}
-	}()
+	defer e.meanwhile(step)
 	if e.fit.byWarps() {
 		e.multiplyByWarps(lowest, step)
 		return
@@ -781,6 +773,17 @@ func (e *emitter) multiply(lowest string, step int) {
 	e.Line("wgmma.mma_async.sync.aligned.m64n%dk16.f32.%s.%s \t{%s}, {%s}, %s, %s, 1, 1, 0",
 		e.fit.Rows, name, name, strings.Join(e.acc, ", "), strings.Join(e.frag[step%ring][:], ", "), d, e.always)
 	e.Line("wgmma.commit_group.sync.aligned")
+}
+
+// meanwhile asks for another stage behind the first step of one, while tensor cores have something to do.
+func (e *emitter) meanwhile(step int) {
+	switch {
+	case step > 0:
+	case e.fit.whole(): // there is nothing to bring; groups are counted
+		e.Line("cp.async.commit_group")
+	default:
+		e.bring()
+	}
 }
 
 // twice makes two weights in f32, and rounds them to 16 bits. A code is put into the fraction of 2^23. A product of a scale and

@@ -140,6 +140,8 @@ const (
 	columns = 256 // of results, rows of weights: 64 for each warpgroup
 	depth   = 128 // elements of the inner index of a stage
 
+	tall = 256 // rows of x of the tallest blocks, which have half as many threads and columns
+
 	denseDepth = 64 // the same of weights of 16 bits: a row's part is as long as the pattern in which it lies in shared memory
 )
 
@@ -191,13 +193,23 @@ type Fit struct {
 	Heads, Group int
 }
 
+// columns and blockThreads are those of a block of a product of matrices.
+func (f Fit) columns() int {
+	if f.Rows == tall {
+		return columns / 2
+	}
+	return columns
+}
+
+func (f Fit) blockThreads() int { return threads / columns * f.columns() }
+
 // Fits reports whether there is code for the launch.
 func (f Fit) Fits() bool { return f != Fit{} }
 
 // Fit implements [Kernel].
 func (p *product) Fit(groups [3]uint64, given Given) (best Fit) {
 	least := uint64(0)
-	for _, rows := range []int{128, 64, 32, 16, 8} {
+	for _, rows := range []int{tall, 128, 64, 32, 16, 8} {
 		for splits := 1; splits <= mostSplits; splits *= 2 {
 			f, ok := p.fit(groups, given, rows, splits)
 			if !ok {
@@ -264,7 +276,7 @@ func (p *product) fit(groups [3]uint64, given Given, rows, splits int) (f Fit, o
 		}
 	}
 	// There is no room for what phases before have added up. Nobody knows where a part of an unknown number begins.
-	if rows > 64 && f.Long || splits > 1 && !known {
+	if rows > 64 && f.Long || splits > 1 && !known || rows == tall && !p.dense() {
 		return Fit{}, false
 	}
 	for i := range p.source.Args {
@@ -300,18 +312,22 @@ func (p *product) cost(groups [3]uint64, given Given, f Fit) uint64 {
 	switch {
 	case f.Kept:
 		cycles = map[int]uint64{128: 2400, 64: 1400, 32: 1270, 16: 1200, 8: 1150}[f.Rows]
-	case p.dense(): // of what comes from the cache that multiprocessors share, 38 bytes each: there is nothing to decode
-		cycles = uint64(p.stageBytes(f)) / 38
+	case p.dense():
+		// There is nothing to decode. What comes from the cache that multiprocessors share is 38 bytes a cycle, and in shared memory, which has 128 bytes a cycle, it is
+		// written and then read by each warpgroup, x by all.
+		groups := f.blockThreads() / 128
+		inside := (p.stageBytes(f) + p.codesBytes(f) + groups*f.rowsBytes()) / 128
+		cycles = uint64(max(p.stageBytes(f)/38, inside*9/8))
 	}
 	stages := uint64(f.Part / f.Depth)
 	if stages == 0 { // nobody knows how many
 		stages = 64
 	}
 	// Beginning, waiting for the first stage, and storing results; of a cluster, also meeting twice and sending sums.
-	each := stages*cycles + 800 + 45*uint64(f.Rows)
+	each := stages*cycles + 800 + 45*uint64(f.Rows*f.columns()/columns)
 	at := max(1, given.Multiprocessors)
 	if f.Splits > 1 {
-		each += uint64(bits.Len(uint(f.Splits))-1) * (600 + 60*uint64(f.Rows))
+		each += uint64(bits.Len(uint(f.Splits))-1) * (600 + 60*uint64(f.Rows*f.columns()/columns))
 		// Multiprocessors come in groups of up to 18, of which a cluster has those of one: of 132 clusters of eight have 112.
 		const group = 18
 		at = max(f.Splits, at/group*(group-group%f.Splits)+at%group/f.Splits*f.Splits)
@@ -334,21 +350,21 @@ func size(name string) bool {
 
 // size is how many rows a grid makes results for, and how many blocks lie side by side.
 func (p *product) size(groups [3]uint64, f Fit) (rows, wide uint64) {
-	tall := uint64(64)
+	high := uint64(64)
 	switch {
 	case p.form == tile || p.dense(): // tiles of 32 columns along x, of one matrix after another
-		each := uint64(8)
+		each := uint64(f.columns() / 32)
 		if p.form == siluMul {
-			each = 4
+			each /= 2
 		}
 		return 32 * groups[1], (groups[0] + (each-1)*p.results()) / each
 	case p.form == rope:
-		tall = f.Projections.tall()
+		high = f.Projections.tall()
 	case p.form == siluMul: // tiles of 32 columns of each matrix
 		return 64 * groups[0], (groups[1] + 3) / 4
 	}
 	// Tiles of 64 columns, of one matrix after another: each has a quarter as many blocks, rounded up.
-	return tall * groups[0], (groups[1] + 3*uint64(len(p.sides))) / 4
+	return high * groups[0], (groups[1] + 3*uint64(len(p.sides))) / 4
 }
 
 // results is how many matrices have results of their own.
@@ -365,10 +381,10 @@ func (p *product) Launch(groups [3]uint64, f Fit) (grid [3]uint64, threadsOf, sh
 	if f.Most > 0 {
 		rows = min(rows, uint64(f.Most))
 	}
-	return [3]uint64{(rows + uint64(f.Rows) - 1) / uint64(f.Rows) * uint64(max(1, f.Splits)), wide, 1}, threads, uint32(p.memory(f))
+	return [3]uint64{(rows + uint64(f.Rows) - 1) / uint64(f.Rows) * uint64(max(1, f.Splits)), wide, 1}, uint32(f.blockThreads()), uint32(p.memory(f))
 }
 
-func (p *product) codesBytes(f Fit) int { return columns * f.Depth * p.bits / 8 }
+func (p *product) codesBytes(f Fit) int { return f.columns() * f.Depth * p.bits / 8 }
 
 // rowsBytes are those of x in a stage, and keptBytes those of all x that is kept.
 func (f Fit) rowsBytes() int { return 2 * f.Depth * f.Rows }
@@ -430,10 +446,10 @@ func (p *product) scalesBytes(f Fit) int {
 
 // pitch is how many elements lie from a row of results to the next in shared memory: what eight threads write side by side in four rows
 // lies in different banks.
-const pitch = columns + 8
+func (f Fit) pitch() int { return f.columns() + 8 }
 
 // sumPitch is the same of sums in f32, of which a thread writes those of two rows.
-const sumPitch = columns + 4
+func (f Fit) sumPitch() int { return f.columns() + 4 }
 
 // alignment is that of what a swizzled matrix consists of in shared memory.
 const alignment = 1024
@@ -456,7 +472,7 @@ func (f Fit) sumsBytes() int {
 	if f.Splits < 2 {
 		return 0
 	}
-	return 4 * sumPitch * f.Rows
+	return 4 * f.sumPitch() * f.Rows
 }
 
 // beside reports whether sums that other blocks send lie beside stages: of few rows. Others take the place of stages, once all blocks are done with theirs.
@@ -480,5 +496,5 @@ func (p *product) memory(f Fit) int {
 	if f.Long {
 		n += 4 * threads * f.Rows / 2
 	}
-	return max(n, p.sumsAt(f)+f.sumsBytes(), 2*pitch*f.Rows) + alignment
+	return max(n, p.sumsAt(f)+f.sumsBytes(), 2*f.pitch()*f.Rows) + alignment
 }

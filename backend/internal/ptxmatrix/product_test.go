@@ -273,6 +273,10 @@ func TestProducts(t *testing.T) {
 		{"gemm_nt_add_float16", 2504, 7, []int{136}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.F16, 0, 16, "add", 8, 8},
 		{"gemm_nt_add_bfloat16", 16520, 2, []int{9}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.BF16, 0, 16, "add", 8, 2},
 		{"gemm_nt_add_float16", 1024, 140, []int{65}, nvptx.Launch{Moving: true}, false, ir.F16, 0, 16, "add", 128, 2},
+		{"gemm_nt_bfloat16", 328, 270, []int{135}, nvptx.Launch{Values: true, Moving: true, Programmatic: true}, false, ir.BF16, 0, 16, "", 256, 1},
+		{"gemm_nt_x3_float16", 72, 40, []int{129, 64, 1}, nvptx.Launch{Values: true}, true, ir.F16, 0, 16, "x3", 256, 1},
+		{"gemm_nt_add_bfloat16", 1024, 257, []int{70}, nvptx.Launch{Values: true}, false, ir.BF16, 0, 16, "add", 256, 4},
+		{"gemm_nt_silu_mul_float16", 264, 100, []int{70}, nvptx.Launch{Values: true}, false, ir.F16, 0, 16, "silu", 256, 1},
 		{"gemm_nt_silu_mul_float16", 384, 66, []int{150}, nvptx.Launch{Values: true}, false, ir.F16, 0, 16, "silu", 0, 0},
 		{"gemm_nt_silu_mul_bfloat16", 1096, 20, []int{33}, nvptx.Launch{Moving: true}, true, ir.BF16, 0, 16, "silu", 32, 2},
 		{"gemm_nt_silu_mul_float16", 1984, 9, []int{140}, nvptx.Launch{Values: true, Moving: true, Programmatic: true}, false, ir.F16, 0, 16, "silu", 16, 2},
@@ -426,11 +430,13 @@ func TestProductFits(t *testing.T) {
 		{"add_float16_t_gs_32_b_4", 512, 256, 8, 0, 8, 1, 512, 1},
 		{"add_float16_t_gs_32_b_4", 14336, 4096, 4096, 0, 128, 2, 7168, 1024},
 		// Weights of 16 bits.
-		{"float16", 4096, 14336, 512, 0, 128, 1, 4096, 224},
-		{"add_float16", 4096, 4096, 512, 0, 128, 2, 2048, 128},
-		{"add_bfloat16", 14336, 4096, 512, 0, 128, 2, 7168, 128},
-		{"x3_float16", 4096, 6144, 512, 0, 128, 1, 4096, 104},
-		{"silu_mul_bfloat16", 4096, 14336, 512, 0, 128, 1, 4096, 448},
+		{"float16", 4096, 14336, 512, 0, 256, 1, 4096, 224},
+		{"add_float16", 4096, 4096, 512, 0, 256, 2, 2048, 128},
+		{"add_bfloat16", 14336, 4096, 512, 0, 256, 2, 7168, 128},
+		{"x3_float16", 4096, 6144, 512, 0, 256, 1, 4096, 100},
+		{"silu_mul_bfloat16", 4096, 14336, 512, 0, 256, 1, 4096, 448},
+		{"float16", 4096, 14336, 384, 0, 128, 2, 2048, 336},
+		{"x2_bfloat16", 4096, 28672, 128, 0, 128, 1, 4096, 113},
 		{"silu_mul_float16", 4096, 14336, 0, 64, 64, 1, 4096, 112},
 		{"x3_float16", 4096, 6144, 0, 8, 8, 4, 1024, 104},
 		{"add_float16", 4104, 4096, 8, 0, 8, 4, 1088, 64},
@@ -462,7 +468,7 @@ func TestProductFits(t *testing.T) {
 		grid, threads, shared := p.Launch(groups, f)
 		require.Equal(t, []any{x.tile, x.splits, x.part, x.blocks}, []any{f.Rows, f.Splits, f.Part, grid[0] * grid[1]}, "%+v %+v", x, f)
 		require.Zero(t, grid[0]%uint64(f.Splits), "clusters lie along the first dimension")
-		require.EqualValues(t, 512, threads)
+		require.EqualValues(t, map[bool]int{false: 512, true: 256}[f.Rows == 256], threads)
 		require.LessOrEqual(t, shared, uint32(227<<10))
 		require.True(t, f.Still)
 		given.Still = func(name string) bool {
@@ -473,7 +479,7 @@ func TestProductFits(t *testing.T) {
 	// Whatever is asked for fits memory, with parts that all have something to do.
 	for name, p := range all {
 		for _, k := range []int{128, 1024, 2304, 4096, 8320, 11008, 32768, 1 << 20} {
-			for _, rows := range []int{8, 16, 32, 64, 128} {
+			for _, rows := range []int{8, 16, 32, 64, 128, 256} {
 				for _, splits := range []int{1, 2, 4, 8} {
 					f, ok := ptxmatrix.FitOf(p, [3]uint64{1, 4, 1}, ptxmatrix.Given{Aligned: true, Multiprocessors: 132, Still: func(string) bool { return true }, Constant: func(string) (int64, bool) { return int64(k), true }}, rows, splits)
 					if !ok {
@@ -585,7 +591,7 @@ func TestWaits(t *testing.T) {
 		{codes, 1024, 8, 2, nvptx.Launch{Values: true}, 10}, // warps multiply by themselves
 		{codes, 2560, 32, 2, nvptx.Launch{Values: true}, 24},
 		{codes, 3072, 8, 1, nvptx.Launch{Values: true, Programmatic: true}, 5},
-		{dense, 576, 128, 1, nvptx.Launch{Values: true, Programmatic: true}, 8},
+		{dense, 576, 256, 1, nvptx.Launch{Values: true, Programmatic: true}, 8},
 		{dense, 1600, 32, 2, nvptx.Launch{Values: true}, 10},
 	}, 4) {
 		k, p := described(t, x.name)
