@@ -26,7 +26,7 @@ type emitter struct {
 	acc                                     []string
 
 	// What the thread brings of a stage: some bytes of codes, of some rows of x, and of scales or biases.
-	codesFrom                                      []string // of rows eight apart; of weights of 16 bits, 64 apart
+	codesFrom                                      []string // of rows eight apart; of weights of 16 bits, denseApart
 	codesTo, xFrom, xTo, xStep, scaleFrom, scaleTo string
 	chunk                                          string   // of scales, which is brought next: its place in shared memory
 	mine                                           string   // predicate: the thread brings x; "" if all do
@@ -322,8 +322,7 @@ func (e *emitter) loads() {
 	e.descriptor = e.r("or.b32", "%s, %d", e.r("shr.u32", "%s, 4", e.base), 1<<16)
 	e.slotUse = e.r("mov.b32", "0")
 	if e.dense() {
-		e.loadsRows()
-		e.codesAt = e.r("mad.lo.s32", "%s, %d, %s", e.group, 64*2*denseDepth>>4, e.r("add.s32", "%s, %d", e.descriptor, e.fit.rowsBytes()>>4))
+		e.denseLoads()
 		return
 	}
 	unit := e.r("mov.b32", "0")
@@ -673,7 +672,9 @@ func (e *emitter) products(once bool, asked int) (far string) {
 			e.Line("bar.sync \t0")
 			e.there = true
 		}
-		e.fetch()
+		if !e.dense() {
+			e.fetch()
+		}
 	}
 	if e.fit.Long {
 		e.Mark(phases)
@@ -683,9 +684,12 @@ func (e *emitter) products(once bool, asked int) (far string) {
 		e.Line("mov.f32 \t%s, 0f00000000", v)
 	}
 	e.Mark(stage)
-	if e.fit.Kept {
+	switch {
+	case e.fit.Kept && e.dense():
+		e.denseByWarps()
+	case e.fit.Kept:
 		e.keptStage(far, once)
-	} else {
+	default:
 		e.Line("cp.async.wait_group \t%d", e.fit.ahead()-1)
 		e.Line("fence.proxy.async.shared::cta")
 		e.Line("bar.sync \t0")

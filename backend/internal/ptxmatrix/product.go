@@ -289,11 +289,14 @@ func (p *product) fit(groups [3]uint64, given Given, rows, splits int) (f Fit, o
 		}
 	}
 	f.Slots = p.slots(f, sharedMemory)
-	if f.Aligned && !p.dense() {
-		kept := f
+	if f.Aligned && (!p.dense() || rows <= 16) {
+		kept, least := f, keptSlots
+		if p.dense() {
+			least = minSlots // of twice as many bytes and more
+		}
 		kept.Kept = true
 		kept.Slots = p.slots(kept, sharedMemory)
-		if p.memory(kept) <= sharedMemory && (kept.whole() || kept.Slots >= keptSlots) {
+		if p.memory(kept) <= sharedMemory && (kept.whole() || kept.Slots >= least) {
 			f = kept
 		}
 	}
@@ -310,14 +313,14 @@ func (p *product) cost(groups [3]uint64, given Given, f Fit) uint64 {
 	// Those of a stage: of tensor cores, or of decoding. Where x is kept no warp waits for all others, and decoding takes fewer instructions.
 	cycles := map[int]uint64{128: 3100, 64: 2100, 32: 1800, 16: 1720, 8: 1700}[f.Rows]
 	switch {
-	case f.Kept:
-		cycles = map[int]uint64{128: 2400, 64: 1400, 32: 1270, 16: 1200, 8: 1150}[f.Rows]
 	case p.dense():
 		// There is nothing to decode. What comes from the cache that multiprocessors share is 38 bytes a cycle, and in shared memory, which has 128 bytes a cycle, it is
 		// written and then read by each warpgroup, x by all.
 		groups := f.blockThreads() / 128
 		inside := (p.stageBytes(f) + p.codesBytes(f) + groups*f.rowsBytes()) / 128
 		cycles = uint64(max(p.stageBytes(f)/38, inside*9/8))
+	case f.Kept:
+		cycles = map[int]uint64{128: 2400, 64: 1400, 32: 1270, 16: 1200, 8: 1150}[f.Rows]
 	}
 	stages := uint64(f.Part / f.Depth)
 	if stages == 0 { // nobody knows how many
