@@ -496,6 +496,28 @@ func TestProductFits(t *testing.T) {
 	}
 }
 
+// TestDenseFits: weights of 16 bits are copied eight at a time, so that their rows have to be multiples of that, of a known length. Up to 16 rows of x are kept where there is room.
+func TestDenseFits(t *testing.T) {
+	_, p := described(t, "gemm_nt_float16")
+	fit := func(k, rows int, aligned bool) ptxmatrix.Fit {
+		return p.Fit([3]uint64{16, uint64(rows+31) / 32, 1}, ptxmatrix.Given{Aligned: aligned, Multiprocessors: 132, Rows: rows, Still: func(string) bool { return true }, Constant: func(name string) (int64, bool) {
+			return map[string]int64{"K": int64(k), "N": 512}[name], name == "N" || name == "K" && k > 0
+		}})
+	}
+	for _, k := range []int{0, 4, 1028, 4098} {
+		require.False(t, fit(k, 100, true).Fits(), "%d", k)
+	}
+	for _, k := range []int{8, 1032, 4096, 20480} {
+		for _, rows := range []int{8, 16, 64, 200} {
+			f := fit(k, rows, true)
+			require.True(t, f.Fits())
+			require.Equal(t, f.Rows <= 16, f.Kept, "%d %d", k, rows)
+			require.False(t, fit(k, rows, false).Kept)
+			require.True(t, fit(k, rows, false).Fits())
+		}
+	}
+}
+
 // TestBeforeWait: before the wait for the launches before nothing is read but weights, by copies, which the table does not move.
 func TestBeforeWait(t *testing.T) {
 	for _, x := range sample.Turns(t, t.Name(), []struct {
