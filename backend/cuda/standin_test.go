@@ -122,6 +122,7 @@ func TestFits(t *testing.T) {
 		regexp.MustCompile(`^ggml_mul_mv_(silu_mul_)?(q4_K|q6_K|q8_0|q4_0)_b?f16$`), regexp.MustCompile(`^ggml_mul_mm_(q4_K|q6_K|q8_0|q4_0)_b?f16$`),
 		regexp.MustCompile(`^affine_qmm_t_x3_rope_b?float16_t_gs_.*_b_[48]$`),
 		regexp.MustCompile(`^affine_qmm_t_((x2|x3|x3_rope|add|silu_mul)_)?float(_float16_t)?_gs_.*_b_4(_alN_(true|false)(_batch_0)?)?$`),
+		regexp.MustCompile(`^gemm_nt_(x2_|x3_|add_|silu_mul_)?b?float16$`),
 	}
 	if !sample.Whole() { // a whole run is divided by members
 		kinds = sample.Of(t, "kinds of kernels that fit", kinds, 3)

@@ -172,7 +172,7 @@ func (p *fullProduct) groupsAt(f Fit) int { return p.copiesAt(f) + copySlots*p.s
 const groupsBytes = columns * 2 * 16 // of a stage
 
 func (p *fullProduct) memory(f Fit) int {
-	return max(p.groupsAt(f)+2*groupsBytes, 4*sumPitch*f.Rows, 4*threads*f.Rows/2) + alignment
+	return max(p.groupsAt(f)+2*groupsBytes, 4*f.sumPitch()*f.Rows, 4*threads*f.Rows/2) + alignment
 }
 
 // fullEmitter writes one entry.

@@ -133,7 +133,7 @@ func (p *blockProduct) beside(f Fit) int {
 }
 
 func (p *blockProduct) memory(f Fit) int {
-	return max(p.xSlots(f)*p.xBytes(f)+p.beside(f), 2*pitch*f.Rows+alignment)
+	return max(p.xSlots(f)*p.xBytes(f)+p.beside(f), 2*f.pitch()*f.Rows+alignment)
 }
 
 // blockEmitter writes one entry.

@@ -241,6 +241,21 @@ func affine(r *rand.Rand, n number16, rows, k, group, bits int) (m matrix) {
 	return m
 }
 
+// plain is a random matrix of numbers of 16 bits. Some rows have numbers that are not finite.
+func plain(r *rand.Rand, n number16, rows, k int) (m matrix) {
+	i := -1
+	m.w, m.codes = n.numbers(r, rows*k, func(r *rand.Rand) float64 {
+		switch i++; {
+		case i == (rows/2)*k+k/2:
+			return math.Inf(1)
+		case i == (rows-1)*k+k-1:
+			return math.NaN()
+		}
+		return r.NormFloat64() * 0.1
+	})
+	return m
+}
+
 // TestProducts runs products with ragged edges, with ends of the inner index that fill no stage, with all that is done with
 // results, with arguments by value, in memory, and added to by a table, and with memory that lies at odd places. They keep the
 // bound of their sums; a row with NaN and one with infinities stay what they are, and spoil no other.
@@ -301,7 +316,27 @@ func TestProducts(t *testing.T) {
 		{"affine_qmm_t_add_float_gs_64_b_4_alN_false", 320, 66, []int{136}, nvptx.Launch{Moving: true}, true, ir.F32, 64, 4, "add", 64, 1},
 		{"affine_qmm_t_silu_mul_float_gs_32_b_4_alN_false", 224, 67, []int{140}, nvptx.Launch{Values: true}, true, ir.F32, 32, 4, "silu", 64, 1},
 		{"affine_qmm_t_silu_mul_float_gs_128_b_8_alN_false", 128, 5, []int{72}, nvptx.Launch{Values: true}, false, ir.F32, 128, 8, "silu", 32, 1},
-	}, family, 20) {
+		// Weights of 16 bits.
+		{"gemm_nt_float16", 200, 35, []int{41}, nvptx.Launch{Values: true}, false, ir.F16, 0, 16, "", 0, 0},
+		{"gemm_nt_bfloat16", 512, 70, []int{270}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.BF16, 0, 16, "", 128, 1},
+		{"gemm_nt_float16", 8, 3, []int{9}, nvptx.Launch{}, false, ir.F16, 0, 16, "", 0, 0},
+		{"gemm_nt_float16", 136, 130, []int{33}, nvptx.Launch{Values: true, Moving: true}, true, ir.F16, 0, 16, "", 0, 0},
+		{"gemm_nt_bfloat16", 8264, 3, []int{9}, nvptx.Launch{Values: true}, false, ir.BF16, 0, 16, "", 8, 1},
+		{"gemm_nt_x2_float16", 320, 9, []int{129, 65}, nvptx.Launch{Values: true, Moving: true, Programmatic: true}, false, ir.F16, 0, 16, "x2", 16, 1},
+		{"gemm_nt_x2_bfloat16", 1024, 40, []int{31, 257}, nvptx.Launch{Programmatic: true}, true, ir.BF16, 0, 16, "x2", 64, 4},
+		{"gemm_nt_x3_bfloat16", 2048, 11, []int{40, 8, 258}, nvptx.Launch{Values: true, Moving: true, Programmatic: true}, false, ir.BF16, 0, 16, "x3", 16, 4},
+		{"gemm_nt_x3_float16", 96, 66, []int{300, 1, 65}, nvptx.Launch{Values: true}, false, ir.F16, 0, 16, "x3", 0, 0},
+		{"gemm_nt_add_float16", 2504, 7, []int{136}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.F16, 0, 16, "add", 8, 8},
+		{"gemm_nt_add_bfloat16", 16520, 2, []int{9}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.BF16, 0, 16, "add", 8, 2},
+		{"gemm_nt_add_float16", 1024, 140, []int{65}, nvptx.Launch{Moving: true}, false, ir.F16, 0, 16, "add", 128, 2},
+		{"gemm_nt_bfloat16", 328, 270, []int{135}, nvptx.Launch{Values: true, Moving: true, Programmatic: true}, false, ir.BF16, 0, 16, "", 256, 1},
+		{"gemm_nt_x3_float16", 72, 40, []int{129, 64, 1}, nvptx.Launch{Values: true}, true, ir.F16, 0, 16, "x3", 256, 1},
+		{"gemm_nt_add_bfloat16", 1024, 257, []int{70}, nvptx.Launch{Values: true}, false, ir.BF16, 0, 16, "add", 256, 4},
+		{"gemm_nt_silu_mul_float16", 264, 100, []int{70}, nvptx.Launch{Values: true}, false, ir.F16, 0, 16, "silu", 256, 1},
+		{"gemm_nt_silu_mul_float16", 384, 66, []int{150}, nvptx.Launch{Values: true}, false, ir.F16, 0, 16, "silu", 0, 0},
+		{"gemm_nt_silu_mul_bfloat16", 1096, 20, []int{33}, nvptx.Launch{Moving: true}, true, ir.BF16, 0, 16, "silu", 32, 2},
+		{"gemm_nt_silu_mul_float16", 1984, 9, []int{140}, nvptx.Launch{Values: true, Moving: true, Programmatic: true}, false, ir.F16, 0, 16, "silu", 16, 2},
+	}, family, 28) {
 		t.Run(fmt.Sprint(x.name, " ", x.k, " ", x.splits), func(t *testing.T) {
 			k, p := described(t, x.name)
 			if x.tile == few {
@@ -331,10 +366,15 @@ func TestProducts(t *testing.T) {
 			names := map[string][]string{"": {""}, "add": {""}, "x2": {"0", "1"}, "x3": {"0", "1", "2"}, "silu": {"_gate", "_up"}}[x.form]
 			var ms []matrix
 			var out [][]byte
-			wide, results := 0, len(x.n)
+			wide, tiles, results := 0, 0, len(x.n)
 			for i, side := range names {
 				cols := x.n[min(i, len(x.n)-1)]
-				w := affine(r, n, cols, x.k, x.group, x.bits)
+				w := matrix{}
+				if x.bits == 16 {
+					w = plain(r, n, cols, x.k)
+				} else {
+					w = affine(r, n, cols, x.k, x.group, x.bits)
+				}
 				ms = append(ms, w)
 				args["w"+side], args["scales"+side], args["biases"+side] = add(w.codes), add(w.scales), add(w.biases)
 				if i < results {
@@ -350,6 +390,7 @@ func TestProducts(t *testing.T) {
 					}
 				}
 				wide += (cols + 63) / 64
+				tiles += (cols + 31) / 32
 			}
 			var residual []float64
 			if x.form == "add" {
@@ -358,10 +399,12 @@ func TestProducts(t *testing.T) {
 				args["r"] = add(rb)
 			}
 			groups := [3]uint64{uint64(x.rows+63) / 64, uint64(wide), 1}
-			switch x.form {
-			case "":
+			switch {
+			case x.form == "silu" && x.bits == 16:
 				groups = [3]uint64{uint64(x.n[0]+31) / 32, uint64(x.rows+31) / 32, 1}
-			case "silu":
+			case x.form == "" || x.bits == 16:
+				groups = [3]uint64{uint64(tiles), uint64(x.rows+31) / 32, 1}
+			case x.form == "silu":
 				groups[1] = uint64(x.n[0]+31) / 32
 			}
 			launchedAs(t, func(groups [3]uint64, given ptxmatrix.Given) ptxmatrix.Fit {
@@ -461,14 +504,33 @@ func TestProductFits(t *testing.T) {
 		{"add_float16_t_gs_32_b_4", 4096, 4096, 0, 0, 128, 1, 4096, 512},
 		{"add_float16_t_gs_32_b_4", 512, 256, 8, 0, 8, 1, 512, 1},
 		{"add_float16_t_gs_32_b_4", 14336, 4096, 4096, 0, 128, 2, 7168, 1024},
+		// Weights of 16 bits.
+		{"float16", 4096, 14336, 512, 0, 256, 1, 4096, 224},
+		{"add_float16", 4096, 4096, 512, 0, 256, 2, 2048, 128},
+		{"add_bfloat16", 14336, 4096, 512, 0, 256, 2, 7168, 128},
+		{"x3_float16", 4096, 6144, 512, 0, 256, 1, 4096, 100},
+		{"silu_mul_bfloat16", 4096, 14336, 512, 0, 256, 1, 4096, 448},
+		{"float16", 4096, 14336, 384, 0, 128, 2, 2048, 336},
+		{"x2_bfloat16", 4096, 28672, 128, 0, 128, 1, 4096, 113},
+		{"silu_mul_float16", 4096, 14336, 0, 64, 64, 1, 4096, 112},
+		{"x3_float16", 4096, 6144, 0, 8, 8, 4, 1024, 104},
+		{"add_float16", 4104, 4096, 8, 0, 8, 4, 1088, 64},
 	}, 3) {
+		dense := !strings.Contains(x.name, "_gs_")
 		p := all[x.name]
 		if p == nil {
-			_, p = described(t, "affine_qmm_t_"+x.name+"_alN_true")
+			if name := "affine_qmm_t_" + x.name + "_alN_true"; dense {
+				_, p = described(t, "gemm_nt_"+x.name)
+			} else {
+				_, p = described(t, name)
+			}
 			all[x.name] = p
 		}
 		groups := [3]uint64{64, uint64(x.columns / 64), 1}
-		if strings.HasPrefix(x.name, "silu") {
+		switch {
+		case dense:
+			groups = [3]uint64{uint64(x.columns / 32), uint64(x.m+x.limit+31) / 32, 1}
+		case strings.HasPrefix(x.name, "silu"):
 			groups[1] *= 2
 		}
 		given := ptxmatrix.Given{Aligned: true, Multiprocessors: 132, Rows: x.limit, Still: func(string) bool { return true }, Constant: func(name string) (int64, bool) {
@@ -481,16 +543,18 @@ func TestProductFits(t *testing.T) {
 		grid, threads, shared := p.Launch(groups, f)
 		require.Equal(t, []any{x.tile, x.splits, x.part, x.blocks}, []any{f.Rows, f.Splits, f.Part, grid[0] * grid[1]}, "%+v %+v", x, f)
 		require.Zero(t, grid[0]%uint64(f.Splits), "clusters lie along the first dimension")
-		require.EqualValues(t, 512, threads)
+		require.EqualValues(t, map[bool]int{false: 512, true: 256}[f.Rows == 256], threads)
 		require.LessOrEqual(t, shared, uint32(227<<10))
 		require.True(t, f.Still)
-		given.Still = func(name string) bool { return !strings.HasPrefix(name, "scales") }
+		given.Still = func(name string) bool {
+			return !strings.HasPrefix(name, map[bool]string{false: "scales", true: "w"}[dense])
+		}
 		require.False(t, p.Fit(groups, given).Still, "what moves is not read before the wait")
 	}
 	// Whatever is asked for fits memory, with parts that all have something to do.
 	for name, p := range all {
 		for _, k := range []int{128, 1024, 2304, 4096, 8320, 11008, 32768, 1 << 20} {
-			for _, rows := range []int{8, 16, 32, 64, 128} {
+			for _, rows := range []int{8, 16, 32, 64, 128, 256} {
 				for _, splits := range []int{1, 2, 4, 8} {
 					f, ok := ptxmatrix.FitOf(p, [3]uint64{1, 4, 1}, ptxmatrix.Given{Aligned: true, Multiprocessors: 132, Still: func(string) bool { return true }, Constant: func(string) (int64, bool) { return int64(k), true }}, rows, splits)
 					if !ok {
@@ -507,30 +571,63 @@ func TestProductFits(t *testing.T) {
 	}
 }
 
+// TestDenseFits: weights of 16 bits are copied eight at a time, so that their rows have to be multiples of that, of a known length. Up to 16 rows of x are kept where there is room.
+func TestDenseFits(t *testing.T) {
+	_, p := described(t, "gemm_nt_float16")
+	fit := func(k, rows int, aligned bool) ptxmatrix.Fit {
+		return p.Fit([3]uint64{16, uint64(rows+31) / 32, 1}, ptxmatrix.Given{Aligned: aligned, Multiprocessors: 132, Rows: rows, Still: func(string) bool { return true }, Constant: func(name string) (int64, bool) {
+			return map[string]int64{"K": int64(k), "N": 512}[name], name == "N" || name == "K" && k > 0
+		}})
+	}
+	for _, k := range []int{0, 4, 1028, 4098} {
+		require.False(t, fit(k, 100, true).Fits(), "%d", k)
+	}
+	for _, k := range []int{8, 1032, 4096, 20480} {
+		for _, rows := range []int{8, 16, 64, 200} {
+			f := fit(k, rows, true)
+			require.True(t, f.Fits())
+			require.Equal(t, f.Rows <= 16, f.Kept, "%d %d", k, rows)
+			require.False(t, fit(k, rows, false).Kept)
+			require.True(t, fit(k, rows, false).Fits())
+		}
+	}
+}
+
 // TestBeforeWait: before the wait for the launches before nothing is read but weights, by copies, which the table does not move.
 func TestBeforeWait(t *testing.T) {
-	k, p := described(t, "affine_qmm_t_silu_mul_float16_t_gs_32_b_4_alN_false")
-	for _, still := range []bool{true, false} {
-		f, ok := ptxmatrix.FitOf(p, [3]uint64{1, 8, 1}, ptxmatrix.Given{Aligned: true, Multiprocessors: 132, Constant: func(string) (int64, bool) { return 2048, true }, Still: func(string) bool { return still }}, 8, 2)
-		require.True(t, ok)
-		for _, launch := range []nvptx.Launch{{Values: true, Programmatic: true}, {Values: true, Programmatic: true, Moving: true}, {Programmatic: true}} {
-			text := p.Emit(launch, f)
-			before, behind, waits := strings.Cut(string(text), "griddepcontrol.wait")
-			require.True(t, waits)
-			require.NotContains(t, behind, "griddepcontrol.wait")
-			require.NotContains(t, before, "ld.global")
-			early, err := nvptx.Early(text)
-			require.NoError(t, err)
-			if !still || !launch.Values {
-				require.NotContains(t, before, "cp.async")
-				require.Empty(t, early)
-				continue
-			}
-			require.Equal(t, 3, strings.Count(before, ".shared.global"), "two rows of codes, and scales or biases")
-			require.Equal(t, 1, strings.Count(before, "cp.async.commit_group"), "each stage is waited for by itself")
-			require.Len(t, early, 6)
-			for _, i := range early {
-				require.Regexp(t, "^(w|scales|biases)_(gate|up)$", k.Args[i].Name)
+	for _, x := range sample.Turns(t, t.Name(), []struct {
+		name            string
+		rows            int
+		copies, weights int // of a thread and a stage, and arguments
+		groups          int
+	}{
+		{"affine_qmm_t_silu_mul_float16_t_gs_32_b_4_alN_false", 8, 3, 6, 1}, // two rows of codes, and scales or biases; each stage is waited for by itself
+		{"gemm_nt_silu_mul_float16", 8, 4, 2, 1},
+		{"gemm_nt_silu_mul_float16", 32, 4, 2, 0}, // x is in the first one's group, behind the wait
+	}) {
+		k, p := described(t, x.name)
+		for _, still := range []bool{true, false} {
+			f, ok := ptxmatrix.FitOf(p, [3]uint64{1, 8, 1}, ptxmatrix.Given{Aligned: true, Multiprocessors: 132, Constant: func(string) (int64, bool) { return 2048, true }, Still: func(string) bool { return still }}, x.rows, 2)
+			require.True(t, ok)
+			for _, launch := range []nvptx.Launch{{Values: true, Programmatic: true}, {Values: true, Programmatic: true, Moving: true}, {Programmatic: true}} {
+				text := p.Emit(launch, f)
+				before, behind, waits := strings.Cut(string(text), "griddepcontrol.wait")
+				require.True(t, waits)
+				require.NotContains(t, behind, "griddepcontrol.wait")
+				require.NotContains(t, before, "ld.global")
+				early, err := nvptx.Early(text)
+				require.NoError(t, err)
+				if !still || !launch.Values {
+					require.NotContains(t, before, "cp.async")
+					require.Empty(t, early)
+					continue
+				}
+				require.Equal(t, x.copies, strings.Count(before, ".shared.global"))
+				require.Equal(t, x.groups, strings.Count(before, "cp.async.commit_group"))
+				require.Len(t, early, x.weights)
+				for _, i := range early {
+					require.Regexp(t, "^(w|scales|biases)_(gate|up)$", k.Args[i].Name)
+				}
 			}
 		}
 	}
@@ -582,18 +679,22 @@ func TestOnePartBeginsAgain(t *testing.T) {
 // interpreter notices.
 func TestWaits(t *testing.T) {
 	sample.Seldom(t)
-	const name = "affine_qmm_t_float16_t_gs_32_b_4_alN_false_batch_0"
+	const codes, dense = "affine_qmm_t_float16_t_gs_32_b_4_alN_false_batch_0", "gemm_nt_float16"
 	for _, x := range sample.Of(t, "products whose waits are left out", []struct {
+		name            string
 		k, rows, splits int
 		launch          nvptx.Launch
 		waits           int // how many are left out, at least
 	}{
-		{1792, 128, 1, nvptx.Launch{Values: true}, 20},
-		{1024, 8, 2, nvptx.Launch{Values: true}, 10}, // warps multiply by themselves
-		{2560, 32, 2, nvptx.Launch{Values: true}, 24},
-		{3072, 8, 1, nvptx.Launch{Values: true, Programmatic: true}, 5},
+		{codes, 1792, 128, 1, nvptx.Launch{Values: true}, 20},
+		{codes, 1024, 8, 2, nvptx.Launch{Values: true}, 10}, // warps multiply by themselves
+		{codes, 2560, 32, 2, nvptx.Launch{Values: true}, 24},
+		{codes, 3072, 8, 1, nvptx.Launch{Values: true, Programmatic: true}, 5},
+		{dense, 576, 256, 1, nvptx.Launch{Values: true, Programmatic: true}, 8},
+		{dense, 1600, 32, 2, nvptx.Launch{Values: true}, 10},
+		{dense, 1024, 8, 1, nvptx.Launch{Values: true, Programmatic: true}, 6},
 	}, 4) {
-		k, p := described(t, name)
+		k, p := described(t, x.name)
 		groups := [3]uint64{1, 1, 1}
 		f, ok := ptxmatrix.FitOf(p, groups, ptxmatrix.Given{Aligned: true, Multiprocessors: 1, Constant: func(name string) (int64, bool) {
 			return map[string]int64{"K": int64(x.k), "N": 4}[name], name != "M"
@@ -621,9 +722,17 @@ func TestWaits(t *testing.T) {
 			program, err := ptxrun.Parse([]byte(text))
 			require.NoError(t, err)
 			m, r, n := &ptxrun.Memory{}, rand.New(rand.NewPCG(3, 4)), number16{ir.F16}
-			w := affine(r, n, 4, x.k, 32, 4)
 			_, values := n.numbers(r, 2*x.k, normal(1))
-			params := []uint64{m.Add(w.codes), m.Add(w.scales), m.Add(w.biases), m.Add(values), m.Add(make([]byte, 16)), uint64(x.k), 4, 2}
+			xs, y := m.Add(values), m.Add(make([]byte, 16))
+			var params []uint64
+			if x.name == dense {
+				_, w := n.numbers(r, 4*x.k, normal(1))
+				params = append(params, xs, m.Add(w), y)
+			} else {
+				w := affine(r, n, 4, x.k, 32, 4)
+				params = append(params, m.Add(w.codes), m.Add(w.scales), m.Add(w.biases), xs, y)
+			}
+			params = append(params, uint64(x.k), 4, 2)
 			for range k.Args {
 				if len(params) < len(program.Params) {
 					params = append(params, 0)
@@ -643,7 +752,15 @@ func TestWaits(t *testing.T) {
 		rare := slices.DeleteFunc(slices.Clone(waits), func(i int) bool {
 			return !strings.Contains(lines[i], "bar.") && !strings.Contains(lines[i], "fence.proxy")
 		})
-		require.Len(t, rare, map[bool]int{false: 2, true: 4}[f.Kept]-map[bool]int{true: 1}[x.rows == 8], "no fence where no tensor core reads shared memory by itself")
+		some := map[bool]int{false: 2, true: 4}[f.Kept] - map[bool]int{true: 1}[x.rows == 8]
+		switch { // around the results of one block are two, which products of codes have behind their second way
+		case x.name == codes:
+		case f.Kept: // nothing is read before the first stage
+			some += 1 - 2*(x.splits-1)
+		case x.splits == 1:
+			some += 2
+		}
+		require.Len(t, rare, some, "no fence where no tensor core reads shared memory by itself")
 		for _, i := range append(append(sample.Of(t, "waits of products", waits, 16), cluster...), rare...) {
 			text := slices.Clone(lines)
 			text[i] = ""

@@ -18,9 +18,9 @@ func (e *emitter) results() {
 	} else {
 		e.lay()
 	}
-	size, pitch := 2, pitch // of what lies in shared memory
+	size, pitch := 2, e.fit.pitch() // of what lies in shared memory
 	if e.rank != "" || e.full() {
-		size, pitch = 4, sumPitch
+		size, pitch = 4, e.fit.sumPitch()
 	}
 	if e.form == rope {
 		if e.cache != ir.Invalid { // of queries; keys and values have another type
@@ -30,7 +30,7 @@ func (e *emitter) results() {
 		e.turned(first, rows, size, pitch, e.value)
 	}
 
-	wide := columns
+	wide, threads := e.fit.columns(), e.fit.blockThreads()
 	if e.form == siluMul {
 		wide /= 2
 	}
@@ -131,9 +131,9 @@ func (e *emitter) kind() string {
 // lay has the sums, rounded to 16 bits unless they are f32, lie in shared memory row by row. The thread has those of its columns, of rows 2·member and 2·member + 1 of each eight.
 func (e *emitter) lay() {
 	e.Line("bar.sync \t0") // stages are done with
-	size, pitch := 2, pitch
+	size, pitch := 2, e.fit.pitch()
 	if e.full() {
-		size, pitch = 4, sumPitch
+		size, pitch = 4, e.fit.sumPitch()
 	}
 	at := e.r("mad.lo.s32", "%s, %d, %s", e.member, 2*pitch, e.column())
 	at = e.r("mad.lo.s32", "%s, %d, %s", at, size, e.base)
@@ -153,11 +153,11 @@ func (e *emitter) send() {
 		e.Line("barrier.cluster.arrive.release.aligned")
 	}
 	e.Line("barrier.cluster.wait.acquire.aligned")
-	each := e.fit.Rows / e.fit.Splits
+	each, pitch := e.fit.Rows/e.fit.Splits, e.fit.sumPitch()
 	row := e.r("shl.b32", "%s, 1", e.member) // the thread's first of each eight
-	at := e.r("mad.lo.s32", "%s, %d, %s", e.rank, each*sumPitch, e.column())
+	at := e.r("mad.lo.s32", "%s, %d, %s", e.rank, each*pitch, e.column())
 	if each > 1 {
-		at = e.r("mad.lo.s32", "%s, %d, %s", e.r("and.b32", "%s, %d", row, each-1), sumPitch, at)
+		at = e.r("mad.lo.s32", "%s, %d, %s", e.r("and.b32", "%s, %d", row, each-1), pitch, at)
 	}
 	at = e.r("mad.lo.s32", "%s, 4, %s", at, e.base)
 	block := e.r("shr.u32", "%s, %d", row, bits.Len(uint(each))-1) // whose the row is, of eight
@@ -172,7 +172,7 @@ func (e *emitter) send() {
 			place = e.r("mapa.shared::cluster.u32", "%s, %s", at, e.r("add.s32", "%s, %d", block, row/each))
 			to[row/each] = place
 		}
-		e.Line("st.shared::cluster.f32 \t[%s+%d], %s", place, e.sumsAt(e.fit)+4*((i/4*8+i%2)%each*sumPitch+below), v)
+		e.Line("st.shared::cluster.f32 \t[%s+%d], %s", place, e.sumsAt(e.fit)+4*((i/4*8+i%2)%each*pitch+below), v)
 	}
 	e.Line("barrier.cluster.arrive.release.aligned")
 	e.Line("barrier.cluster.wait.acquire.aligned")
@@ -188,7 +188,7 @@ func (e *emitter) eight(from string) []string {
 				for j := range v {
 					v[j] = e.New("f")
 				}
-				e.Line("ld.shared.v4.f32 \t{%s}, [%s+%d]", list(v[:]), from, e.sumsAt(e.fit)+4*(part*e.fit.Rows/e.fit.Splits*sumPitch+i))
+				e.Line("ld.shared.v4.f32 \t{%s}, [%s+%d]", list(v[:]), from, e.sumsAt(e.fit)+4*(part*e.fit.Rows/e.fit.Splits*e.fit.sumPitch()+i))
 				for j, n := range v {
 					if part > 0 {
 						n = e.Make("f", "add.rn.f32", "%s, %s", sums[i+j], n)
