@@ -254,7 +254,7 @@ func (e *fullEmitter) places() {
 		w = e.operandOf(upper)
 	}
 	stored := e.row(of)
-	e.codesFrom[0] = e.Make("rd", "add.s64", "%s, %s", w.codes, e.Make("rd", "mul.wide.u32", "%s, %d", stored, f.Inner*e.bits/8))
+	e.codesFrom = []string{e.Make("rd", "add.s64", "%s, %s", w.codes, e.Make("rd", "mul.wide.u32", "%s, %d", stored, f.Inner*e.bits/8))}
 	e.codesFrom[0] = e.plus(e.codesFrom[0], e.r("shl.b32", "%s, 4", side))
 	e.scaleFrom = e.Make("rd", "add.s64", "%s, %s", e.either(e.second, "rd", w.biases, w.scales), e.Make("rd", "mul.wide.u32", "%s, %d", stored, 4*f.Inner/e.product.group))
 	e.affineTo = e.r("mad.lo.s32", "%s, 8, %s", e.thread, e.r("add.s32", "%s, %d", e.base, p.copiesAt(f)+p.affineAt()))
