@@ -123,6 +123,7 @@ func TestFits(t *testing.T) {
 		regexp.MustCompile(`^affine_qmm_t_x3_rope_b?float16_t_gs_.*_b_[48]$`),
 		regexp.MustCompile(`^affine_qmm_t_((x2|x3|x3_rope|add|silu_mul)_)?float(_float16_t)?_gs_.*_b_4(_alN_(true|false)(_batch_0)?)?$`),
 		regexp.MustCompile(`^gemm_nt_(x2_|x3_|add_|silu_mul_)?b?float16$`),
+		regexp.MustCompile(`^gemv_((x2|x3|add|silu_mul)_b?float16|b?float16_bm[48]_bn1_sm1_sn32_tm4_.*)$`),
 	}
 	if !sample.Whole() { // a whole run is divided by members
 		kinds = sample.Of(t, "kinds of kernels that fit", kinds, 3)
@@ -130,7 +131,7 @@ func TestFits(t *testing.T) {
 	kindOf := func(name string) int {
 		return slices.IndexFunc(kinds, func(r *regexp.Regexp) bool { return r.MatchString(name) })
 	}
-	var fitted [7]atomic.Int64 // launches, by kind
+	fitted := make([]atomic.Int64, len(kinds)) // launches, by kind
 	serve(t, fakecuda.Options{Fits: func(k *air.Kernel, constants []ir.FunctionConstant, note []byte, groups [3]uint64) (grid [3]uint64, threads, shared uint32, err error) {
 		f, err := ptxmatrix.Noted(note)
 		if err != nil {
