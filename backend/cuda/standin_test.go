@@ -123,7 +123,7 @@ func TestFits(t *testing.T) {
 		regexp.MustCompile(`^affine_qmm_t_x3_rope_b?float16_t_gs_.*_b_[48]$`),
 		regexp.MustCompile(`^affine_qmm_t_((x2|x3|x3_rope|add|silu_mul)_)?float(_float16_t)?_gs_.*_b_4(_alN_(true|false)(_batch_0)?)?$`),
 		regexp.MustCompile(`^gemm_nt_(x2_|x3_|add_|silu_mul_)?b?float16$`),
-		regexp.MustCompile(`^gemv_((x2|x3|add|silu_mul)_b?float16|b?float16_bm[48]_bn1_sm1_sn32_tm4_.*)$`),
+		regexp.MustCompile(`^gemv_((x2|x3|add|silu_mul)_b?float16|b?float16_bm[48]_bn1_sm1_sn32_tm[14]_.*)$`),
 	}
 	if !sample.Whole() { // a whole run is divided by members
 		kinds = sample.Of(t, "kinds of kernels that fit", kinds, 3)

@@ -18,8 +18,8 @@ const denseChunk = chunk / 4
 // denseSlots is how many chunks of a warp have room at most. Where x is long, [mostSlots] are enough.
 const denseSlots = 6
 
-// The plain product is MLX's gemv, of the tilings that matrices of this size get.
-var namedDenseVector = regexp.MustCompile(`^gemv_(?:(x2|x3|add|silu_mul)_)?(float16|bfloat16)(_bm[48]_bn1_sm1_sn32_tm4_tn4_nc0_axpby0)?$`)
+// The plain product is MLX's gemv, of the tilings whose sums have one order.
+var namedDenseVector = regexp.MustCompile(`^gemv_(?:(x2|x3|add|silu_mul)_)?(float16|bfloat16)(_bm[48]_bn1_sm1_sn32_tm[14]_tn4_nc0_axpby0)?$`)
 
 func denseVectorOf(k *air.Kernel, gpu GPU) *vector {
 	m := namedDenseVector.FindStringSubmatch(k.Name)
