@@ -37,7 +37,7 @@ func (m *Synthetic) Decoder(ctx context.Context, o frontend.Options) (*Decoder, 
 			return nil, fmt.Errorf("codes of %d bits: want 4 or 8", bits)
 		}
 	}
-	if err := Fill(&o, m.Config.Context); err != nil {
+	if err := m.Config.Fill(&o); err != nil {
 		return nil, err
 	}
 	l := &Decoder{m.Config, map[string]Weight{}, o}
