@@ -13,7 +13,7 @@ import (
 )
 
 // TestDispatchesOfALayer: how many dispatches a layer in 4 bits is after optimization, whose result is proved, for one position
-// and for many. With a cache of f16 some layers need one dispatch more, which rounds keys and values.
+// and for many. With a cache of f16 some layers need one dispatch more, which rounds keys and values, and all with one of 8 bits.
 func TestDispatchesOfALayer(t *testing.T) {
 	gemma := func(c *decoder.Config) {
 		c.HeadDim, c.PostNorms, c.GeluGates, c.Window, c.Windowed = 256, true, true, 64, decoder.EveryNth(c.Layers, 2)
@@ -22,7 +22,7 @@ func TestDispatchesOfALayer(t *testing.T) {
 		change func(*decoder.Config)
 		want   map[ir.DType][2]int // by the type of the cache
 	}{
-		"llama": {func(*decoder.Config) {}, map[ir.DType][2]int{ir.F32: {5, 7}, ir.F16: {5, 7}}},
+		"llama": {func(*decoder.Config) {}, map[ir.DType][2]int{ir.F32: {5, 7}, ir.F16: {5, 7}, ir.I8: {6, 8}}},
 		"gemma2": {func(c *decoder.Config) {
 			gemma(c)
 			c.AttentionCap, c.LogitCap = 50, 30
@@ -52,6 +52,29 @@ func TestDispatchesOfALayer(t *testing.T) {
 			for j, want := range want {
 				require.Equal(t, 2*want, dispatches[1][j]-dispatches[0][j], "%s, graph %d, a cache of %v", name, j, cache)
 			}
+		}
+	}
+}
+
+// TestQuantizedCaches: what there is no attention for over a cache of 8 bits is refused by name; a window that takes nothing away
+// is none.
+func TestQuantizedCaches(t *testing.T) {
+	config := decoder.Config{Layers: 2, Embedding: 64, FFN: 64, Heads: 1, KVHeads: 1, HeadDim: 64, Vocab: 64, Context: 256, RopeTheta: 1e4, NormEps: 1e-5}
+	for want, change := range map[string]func(*decoder.Config){
+		"":          func(*decoder.Config) {},
+		"has sinks": func(c *decoder.Config) { c.Sinks = true },
+		"bounds":    func(c *decoder.Config) { c.AttentionCap = 50 },
+		"have 80":   func(c *decoder.Config) { c.HeadDim = 80 },
+		"a window of 100 positions, fewer than the context of 256": func(c *decoder.Config) { c.Window, c.Windowed = 100, decoder.EveryNth(2, 2) },
+		"ok": func(c *decoder.Config) { c.Window = 256 },
+	} {
+		c := config
+		change(&c)
+		err := c.Fill(&frontend.Options{Cache: ir.I8})
+		if want == "" || want == "ok" {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, want)
 		}
 	}
 }
