@@ -234,20 +234,19 @@ func (x cached) of(c *Call, slot, scales int) cached {
 	return x
 }
 
-// to sets dst to elements from the one at i on. Of codes it is given whole groups, at most a tile of rows.
+// to sets dst to elements from the one at i on. Of codes it is given whole groups.
 func (x *cached) to(dst []float32, i int) {
 	if !x.coded {
 		x.t.from(dst, x.elements[i:i+len(dst)])
 		return
 	}
-	var room [sdpaTile * 256 / 32]float32
-	scales, codes := room[:len(dst)/32], x.codes[i:i+len(dst)]
-	simd.HalfTo(scales, x.scales[i/32:i/32+len(scales)])
-	for g, scale := range scales {
-		to, from := (*[32]float32)(dst[32*g:]), (*[32]byte)(codes[32*g:])
-		for e, code := range from {
-			to[e] = float32(int8(code)) * scale
-		}
+	var room [8]float32 // of the widest head
+	for len(dst) > 0 {
+		n := min(len(dst), 32*len(room))
+		scales := room[:n/32]
+		simd.HalfTo(scales, x.scales[i/32:i/32+len(scales)])
+		simd.GroupsQ8(dst[:n], x.codes[i:i+n], scales)
+		dst, i = dst[n:], i+n
 	}
 }
 
