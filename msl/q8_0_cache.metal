@@ -73,59 +73,71 @@ EACH_FLOAT(INSTANTIATE_WRITE)
 
 // A value is its code times its scale, which is exact in f32, and attention is that of sdpa_rows.
 //
-// @text     coded(x) = (f32({x}s[h/gqa_factor,j,d]) * {x}_scales[h/gqa_factor,j,d/32])
 // @kernel   sdpa_rows_{T:{types()}}_q8_0_{D:{heads()}}
 // @constant 22 do_causal bool
 // @arg queries        device {T}[L, heads, D] read
 // @use      keys_and_values(i8)
 // @arg out            device {T}[L, heads, D] write
 // @use      heads_apart()
-// @arg key_scales     device f16[ceil(heads/gqa_factor), N, D/32 : k_head_stride/32, k_seq_stride/32, 1] read
-// @arg value_scales   device f16[ceil(heads/gqa_factor), N, D/32 : v_head_stride/32, v_seq_stride/32, 1] read
+// @use      coded_scales()
 // @group    256, 1, 1
-// @require  k_head_stride % 32 == 0 && k_seq_stride % 32 == 0 && v_head_stride % 32 == 0 && v_seq_stride % 32 == 0
-// @use      attention(sdpa_team; sdpa_rows; q,h; q,h; {coded(key)}; {coded(value)})
-template <typename T, int D>
-[[kernel]] void sdpa_rows_q8_0(
-    const device T* queries [[buffer(0)]],
-    const device char* keys [[buffer(1)]],
-    const device char* values [[buffer(2)]],
-    device T* out [[buffer(3)]],
-    constant int& gqa_factor [[buffer(4)]],
-    constant int& N [[buffer(5)]],
-    constant ulong& k_head_stride [[buffer(6)]],
-    constant ulong& k_seq_stride [[buffer(7)]],
-    constant ulong& v_head_stride [[buffer(8)]],
-    constant ulong& v_seq_stride [[buffer(9)]],
-    constant float& scale [[buffer(10)]],
-    const device half* key_scales [[buffer(11)]],
-    const device half* value_scales [[buffer(12)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint3 groups [[threadgroups_per_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
-  threadgroup float outputs[PARTS * D];
-  threadgroup float tops[PARTS];
-  threadgroup float sums[PARTS];
+// @use      attention(sdpa_team; sdpa_rows; q,h; q,h; coded)
+#define CODED(form, last, first, bend, extra, score, MORE)                                                            \
+  template <typename T, int D>                                                                                        \
+  [[kernel]] void form##_q8_0(                                                                                        \
+      const device T* queries, const device char* keys, const device char* values, device T* out,                     \
+      constant int& gqa_factor, constant int& N, constant ulong& k_head_stride, constant ulong& k_seq_stride,         \
+      constant ulong& v_head_stride, constant ulong& v_seq_stride, constant float& scale, MORE                        \
+      const device half* key_scales, const device half* value_scales, uint3 group [[threadgroup_position_in_grid]],   \
+      uint3 groups [[threadgroups_per_grid]], uint simdgroup [[simdgroup_index_in_threadgroup]],                      \
+      uint lane [[thread_index_in_simdgroup]]) {                                                                      \
+    threadgroup float outputs[PARTS * D];                                                                             \
+    threadgroup float tops[PARTS];                                                                                    \
+    threadgroup float sums[PARTS];                                                                                    \
+    const size_t row = group.y * groups.x + group.x;                                                                  \
+    const size_t kv_head = group.x / uint(gqa_factor);                                                                \
+    const int end = last;                                                                                             \
+    const int from = first;                                                                                           \
+    attend_row<T, char, D, extra>(                                                                                    \
+        queries + row * D, Coded{keys, key_scales} + (kv_head * k_head_stride + size_t(from) * k_seq_stride),         \
+        Coded{values, value_scales} + (kv_head * v_head_stride + size_t(from) * v_seq_stride), out + row * D,         \
+        end - from, k_seq_stride, v_seq_stride, scale, bend, score, lane % TEAM * 4, int(lane) / TEAM, outputs, tops, \
+        sums, simdgroup, lane);                                                                                       \
+  }
+#define NOTHING_MORE
+#define WINDOW constant int& window,
+#define WINDOW_CAP constant int& window, constant float& cap,
+#define WINDOW_SINKS constant int& window, const device T* sinks,
+#define LAST (N - int(groups.y) + int(group.y) + 1)
+#define FIRST max(0, end - window)
 
-  const size_t row = group.y * groups.x + group.x;
-  const size_t kv_head = group.x / uint(gqa_factor);
-  attend_row<T, char, D, false>(
-      queries + row * D, Coded{keys, key_scales} + kv_head * k_head_stride, Coded{values, value_scales} + kv_head * v_head_stride, out + row * D,
-      visible_keys(N, groups.y, group.y), k_seq_stride, v_seq_stride, scale, Plain(), 0, lane % TEAM * 4, int(lane) / TEAM, outputs, tops, sums,
-      simdgroup, lane);
-}
+CODED(sdpa_rows, visible_keys(N, groups.y, group.y), 0, Plain(), false, 0.0f, NOTHING_MORE)
 
-#define INSTANTIATE_CODED(name, T, D)                                 \
-  template [[host_name("sdpa_rows_" #name "_q8_0_" #D "_" #D)]] \
-  [[kernel]] decltype(sdpa_rows_q8_0<T, D>) sdpa_rows_q8_0<T, D>;
-#define INSTANTIATE_CODED_OF(name, T)                                   \
-  INSTANTIATE_CODED(name, T, 64) INSTANTIATE_CODED(name, T, 96)         \
-  INSTANTIATE_CODED(name, T, 128) INSTANTIATE_CODED(name, T, 256)
+// @kernel   sdpa_rows_{with:window}_{T:{types()}}_q8_0_{D:{heads()}}
+// @use      rows_within(i8; coded)
+CODED(sdpa_rows_window, LAST, FIRST, Plain(), false, 0.0f, WINDOW)
 
-INSTANTIATE_CODED_OF(float, float)
-INSTANTIATE_CODED_OF(float16_t, half)
-INSTANTIATE_CODED_OF(bfloat16_t, bfloat)
+// @kernel   sdpa_rows_{with:capped}_{T:{types()}}_q8_0_{D:{heads()}}
+// @use      rows_within(i8; coded)
+CODED(sdpa_rows_capped, LAST, FIRST, Capped{cap}, false, 0.0f, WINDOW_CAP)
+
+// @kernel   sdpa_rows_{with:sinks}_{T:{types()}}_q8_0_{D:{heads()}}
+// @use      rows_within(i8; coded)
+CODED(sdpa_rows_sinks, LAST, FIRST, Plain(), true, float(sinks[group.x]), WINDOW_SINKS)
+
+#define INSTANTIATE_CODED(form, name, T, D)                    \
+  template [[host_name(#form "_" #name "_q8_0_" #D "_" #D)]] \
+  [[kernel]] decltype(form##_q8_0<T, D>) form##_q8_0<T, D>;
+#define INSTANTIATE_FORMS(name, T, D)                                                       \
+  INSTANTIATE_CODED(sdpa_rows, name, T, D) INSTANTIATE_CODED(sdpa_rows_window, name, T, D)  \
+  INSTANTIATE_CODED(sdpa_rows_capped, name, T, D) INSTANTIATE_CODED(sdpa_rows_sinks, name, T, D)
+#define INSTANTIATE_FORMS_OF(name, T)                                   \
+  INSTANTIATE_FORMS(name, T, 64) INSTANTIATE_FORMS(name, T, 96)         \
+  INSTANTIATE_FORMS(name, T, 128) INSTANTIATE_FORMS(name, T, 256)
+
+INSTANTIATE_FORMS_OF(float, float)
+INSTANTIATE_FORMS_OF(float16_t, half)
+INSTANTIATE_FORMS_OF(bfloat16_t, bfloat)
 
 // What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
 //
@@ -136,13 +148,22 @@ INSTANTIATE_CODED_OF(bfloat16_t, bfloat)
 // @witness kv_write_q8_0_* ; ; threads 96 4 2 / 96 1 2 ; refused
 // @witness kv_write_q8_0_* ; ; threads 48 1 2 / 32 1 1 ; refused
 // @witness kv_write_q8_0_* ; ; threads 96 1 2 / 48 1 1 ; refused
-// @witness sdpa_rows_* ; do_causal@22=1 gqa_factor=3 N=243 k_head_stride=32768 k_seq_stride=128 v_head_stride=32768 v_seq_stride=128 ; groups 3 8 1 / 256 1 1 ; ok
-// @witness sdpa_rows_* ; do_causal@22=1 gqa_factor=3 N=50 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 20 1 / 256 1 1 ; ok
-// @witness sdpa_rows_* ; do_causal@22=1 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 256 1 1 ; ok
-// @witness sdpa_rows_* ; do_causal@22=0 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 2 1 / 256 1 1 ; ok
-// @witness sdpa_rows_* ; do_causal@22=1 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 2 1 / 256 1 1 ; refused
-// @witness sdpa_rows_* ; do_causal@22=0 gqa_factor=1 N=0 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 256 1 1 ; refused
-// @witness sdpa_rows_* ; do_causal@22=0 gqa_factor=0 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 256 1 1 ; refused
+// @witness sdpa_rows_{float|float16_t|bfloat16_t}_* ; do_causal@22=1 gqa_factor=3 N=243 k_head_stride=32768 k_seq_stride=128 v_head_stride=32768 v_seq_stride=128 ; groups 3 8 1 / 256 1 1 ; ok
+// @witness sdpa_rows_{float|float16_t|bfloat16_t}_* ; do_causal@22=1 gqa_factor=3 N=50 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 20 1 / 256 1 1 ; ok
+// @witness sdpa_rows_{float|float16_t|bfloat16_t}_* ; do_causal@22=1 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 256 1 1 ; ok
+// @witness sdpa_rows_{float|float16_t|bfloat16_t}_* ; do_causal@22=0 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 2 1 / 256 1 1 ; ok
+// @witness sdpa_rows_{float|float16_t|bfloat16_t}_* ; do_causal@22=1 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 2 1 / 256 1 1 ; refused
+// @witness sdpa_rows_{float|float16_t|bfloat16_t}_* ; do_causal@22=0 gqa_factor=1 N=0 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 256 1 1 ; refused
+// @witness sdpa_rows_{float|float16_t|bfloat16_t}_* ; do_causal@22=0 gqa_factor=0 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 256 1 1 ; refused
+// @witness sdpa_rows_{window|sinks}_* ; gqa_factor=3 N=243 k_head_stride=32768 k_seq_stride=128 v_head_stride=32768 v_seq_stride=128 window=40 ; groups 3 8 1 / 256 1 1 ; ok
+// @witness sdpa_rows_capped_* ; gqa_factor=3 N=243 k_head_stride=32768 k_seq_stride=128 v_head_stride=32768 v_seq_stride=128 window=40 cap=50 ; groups 3 8 1 / 256 1 1 ; ok
+// @witness sdpa_rows_{window|sinks}_* ; gqa_factor=1 N=270 k_seq_stride=256 v_seq_stride=256 window=20 ; groups 1 270 1 / 256 1 1 ; ok
+// @witness sdpa_rows_{window|sinks}_* ; gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 window=1 ; groups 1 1 1 / 256 1 1 ; ok
+// @witness sdpa_rows_capped_* ; gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 window=1 cap=50 ; groups 1 1 1 / 256 1 1 ; ok
+// @witness sdpa_rows_{window|sinks}_* ; gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 window=1 ; groups 1 2 1 / 256 1 1 ; refused
+// @witness sdpa_rows_capped_* ; gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 window=1 cap=50 ; groups 1 2 1 / 256 1 1 ; refused
+// @witness sdpa_rows_{window|sinks}_* ; gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 window=0 ; groups 1 1 1 / 256 1 1 ; refused
+// @witness sdpa_rows_capped_* ; gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 window=0 cap=50 ; groups 1 1 1 / 256 1 1 ; refused
 //
 // Corruptions of these declarations that are no lies.
 //
@@ -155,3 +176,8 @@ INSTANTIATE_CODED_OF(bfloat16_t, bfloat)
 // @equivalent sdpa_rows_* ; require: gqa_factor >= 1 && N >= 1 -> N >= 1 ; gqa_factor = 0 divides by zero in the shape of the keys
 // @equivalent sdpa_rows_* ; inplace: allow out queries ; a threadgroup reads its own row of the queries before it writes this row
 // @equivalent sdpa_rows_* ; inplace: allow out *_scales ; a row has 32 times as many elements
+// @equivalent sdpa_rows_{window|capped|sinks}_* ; require: gqa_factor >= 1 && N >= L -> N >= L ; gqa_factor = 0 divides by zero in the shape of the keys
+// @equivalent sdpa_rows_capped_* ; operation: top: N - L + 1 + q -> N - L + 1 - q ; scores are within the cap: any number near them is a factor of all weights
+// @equivalent sdpa_rows_capped_* ; operation: top: N - L + 1 -> N - L - 1 ; likewise
+// @equivalent sdpa_rows_capped_* ; bound: top: * - 1, * ; likewise
+// @equivalent sdpa_rows_capped_* ; operation: weight: score* - top* -> score* + top* ; likewise

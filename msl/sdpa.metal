@@ -64,9 +64,9 @@ inline void attend(
 // @require  has_mask == 0 && bool_mask == 0 && float_mask == 0 && has_sinks == 0
 // @require  query_transposed == transposed
 // @if       transposed == 1
-// @use      attention(simd; sdpa; h,q; q,h; {element(keys)}; {element(values)})
+// @use      attention(simd; sdpa; h,q; q,h; plain)
 // @else
-// @use      attention(simd; sdpa; h,q; h,q; {element(keys)}; {element(values)})
+// @use      attention(simd; sdpa; h,q; h,q; plain)
 // @end
 //
 // With masks or sinks.
@@ -154,7 +154,7 @@ INSTANTIATE_WIDE(bfloat16_t, bfloat)
 // @arg out            device {T}[L, heads, D] write
 // @use      heads_apart()
 // @group    256, 1, 1
-// @use      attention(sdpa_team; sdpa_rows; q,h; q,h; {element(keys)}; {element(values)})
+// @use      attention(sdpa_team; sdpa_rows; q,h; q,h; plain)
 // @end
 //
 // @kernel   sdpa_rows_{T:{types()}}_{D:{heads()}}
@@ -196,44 +196,7 @@ template <typename T, typename S, int D>
       queries, keys, values, out, visible, k_seq_stride, v_seq_stride, scale, Plain(), 0, own, team, outputs, tops, sums, simdgroup, lane);
 }
 
-// Causal attention of queries that see `window` keys, their own and those before it, and no others; with scores that are
-// kept within ±cap, or with sinks. A window may be longer than all that there is.
-//
-// @text     seen() = min(N - L + 1 + q, window)
-// @text     first() = max(0, N - L + 1 + q - window)
-//
-// @lines    rows_within(S)
-// @arg queries        device {T}[L, heads, D] read
-// @use      keys_and_values({S})
-// @arg out            device {T}[L, heads, D] write
-// @use      heads_apart()
-// @arg window         constant i32
-// @if       with == capped
-// @arg cap            constant f32
-// @end
-// @if       with == sinks
-// @arg sinks          device {T}[heads] read
-// @end
-// @group    256, 1, 1
-// @require  gqa_factor >= 1 && N >= L && window >= 1
-// @if       with == capped
-// @where    score[q,h,j] = cap * tanh(sum[sdpa_team](d < D, (scale * queries[q,h,d]) * keys[h/gqa_factor,j,d]) / cap)
-// @else
-// @where    score[q,h,j] = sum[sdpa_team](d < D, (scale * queries[q,h,d]) * keys[h/gqa_factor,j,d])
-// @end
-// @if       with == sinks
-// @where    top[q,h] = max(sinks[h], max[sdpa_window](k < {seen()}, score[q,h,{first()}+k]))
-// @else
-// @where    top[q,h] = max[sdpa_window](k < {seen()}, score[q,h,{first()}+k])
-// @end
-// @where    weight[q,h,j] = exp(score[q,h,j] - top[q,h])
-// @where    whole[q,h,d] = sum[sdpa_window](k < {seen()}, weight[q,h,{first()}+k] * values[h/gqa_factor,{first()}+k,d])
-// @if       with == sinks
-// @term     out[q,h,d] = round({T}, whole[q,h,d] / (sum[sdpa_window](k < {seen()}, weight[q,h,{first()}+k]) + exp(sinks[h] - top[q,h])))
-// @else
-// @term     out[q,h,d] = round({T}, whole[q,h,d] / sum[sdpa_window](k < {seen()}, weight[q,h,{first()}+k]))
-// @end
-// @end
+// Within windows, with scores that are kept within bounds, and with sinks.
 #define NOTHING_MORE
 #define CAP constant float& cap,
 #define SINKS const device T* sinks,
@@ -260,24 +223,24 @@ template <typename T, typename S, int D>
   }
 
 // @kernel   sdpa_rows_{with:window}_{T:{types()}}_{D:{heads()}}
-// @use      rows_within({T})
+// @use      rows_within({T}; plain)
 //
 // @kernel   sdpa_rows_{with:window}_{T:float=f32}_{S:float16_t=f16}_{D:{heads()}}
-// @use      rows_within({S})
+// @use      rows_within({S}; plain)
 WINDOWED(window, Plain(), false, 0.0f, NOTHING_MORE)
 
 // @kernel   sdpa_rows_{with:capped}_{T:{types()}}_{D:{heads()}}
-// @use      rows_within({T})
+// @use      rows_within({T}; plain)
 //
 // @kernel   sdpa_rows_{with:capped}_{T:float=f32}_{S:float16_t=f16}_{D:{heads()}}
-// @use      rows_within({S})
+// @use      rows_within({S}; plain)
 WINDOWED(capped, Capped{cap}, false, 0.0f, CAP)
 
 // @kernel   sdpa_rows_{with:sinks}_{T:{types()}}_{D:{heads()}}
-// @use      rows_within({T})
+// @use      rows_within({T}; plain)
 //
 // @kernel   sdpa_rows_{with:sinks}_{T:float=f32}_{S:float16_t=f16}_{D:{heads()}}
-// @use      rows_within({S})
+// @use      rows_within({S}; plain)
 WINDOWED(sinks, Plain(), true, float(sinks[group.x]), SINKS)
 
 #define INSTANTIATE_FORM(form, name, T, S, D) \

@@ -2,7 +2,8 @@
 
 #include "attention.h"
 
-// Heads, their places, and what attention is: key and value are element d of key j, and of its value, of the key head of h.
+// Heads, their places, and what attention is. Element d of key j of the key head of h, and of its value, are what texts say whose names
+// begin with `of`; those of a cache that has its scales apart have arguments more.
 //
 // @text  heads() = 64_64=64|96_96=96|128_128=128|256_256=256
 // @lines heads_apart()
@@ -19,14 +20,64 @@
 // @arg keys           device {S}[ceil(heads/gqa_factor), N, D : k_head_stride, k_seq_stride, 1] read
 // @arg values         device {S}[ceil(heads/gqa_factor), N, D : v_head_stride, v_seq_stride, 1] read
 // @end
-// @text  element(of) = {of}[h/gqa_factor,j,d]
-// @lines attention(products; C; at; row; key; value)
+// @text  plain_key(j) = keys[h/gqa_factor,{j},d]
+// @text  plain_value(j) = values[h/gqa_factor,{j},d]
+// @lines plain_scales()
+// @end
+// @text  coded_key(j) = (f32(keys[h/gqa_factor,{j},d]) * key_scales[h/gqa_factor,{j},d/32])
+// @text  coded_value(j) = (f32(values[h/gqa_factor,{j},d]) * value_scales[h/gqa_factor,{j},d/32])
+// @lines coded_scales()
+// @arg key_scales     device f16[ceil(heads/gqa_factor), N, D/32 : k_head_stride/32, k_seq_stride/32, 1] read
+// @arg value_scales   device f16[ceil(heads/gqa_factor), N, D/32 : v_head_stride/32, v_seq_stride/32, 1] read
+// @require  k_head_stride % 32 == 0 && k_seq_stride % 32 == 0 && v_head_stride % 32 == 0 && v_seq_stride % 32 == 0
+// @end
+// @lines attention(products; C; at; row; of)
 // @require  gqa_factor >= 1 && N >= 1 && (do_causal == 0 || N >= L)
-// @where    score[h,q,j] = sum[{products}](d < D, (scale * queries[{row},d]) * {key})
+// @where    score[h,q,j] = sum[{products}](d < D, (scale * queries[{row},d]) * {{of}_key(j)})
 // @where    top[h,q] = max[{C}](j < N - do_causal*(L - 1 - q), score[h,q,j])
 // @where    weight[h,q,j] = exp(score[h,q,j] - top[h,q])
-// @term     out[{at},d] = round({T}, sum[{C}](j < N - do_causal*(L - 1 - q), weight[h,q,j] * {value}) \
+// @term     out[{at},d] = round({T}, sum[{C}](j < N - do_causal*(L - 1 - q), weight[h,q,j] * {{of}_value(j)}) \
 //             / sum[{C}](j < N - do_causal*(L - 1 - q), weight[h,q,j]))
+// @end
+
+// Causal attention of queries that see `window` keys, their own and those before it, and no others; with scores that are
+// kept within ±cap, or with sinks. A window may be longer than all that there is.
+//
+// @text     seen() = min(N - L + 1 + q, window)
+// @text     first() = max(0, N - L + 1 + q - window)
+//
+// @lines    rows_within(S; of)
+// @arg queries        device {T}[L, heads, D] read
+// @use      keys_and_values({S})
+// @arg out            device {T}[L, heads, D] write
+// @use      heads_apart()
+// @arg window         constant i32
+// @if       with == capped
+// @arg cap            constant f32
+// @end
+// @if       with == sinks
+// @arg sinks          device {T}[heads] read
+// @end
+// @use      {of}_scales()
+// @group    256, 1, 1
+// @require  gqa_factor >= 1 && N >= L && window >= 1
+// @if       with == capped
+// @where    score[q,h,j] = cap * tanh(sum[sdpa_team](d < D, (scale * queries[q,h,d]) * {{of}_key(j)}) / cap)
+// @else
+// @where    score[q,h,j] = sum[sdpa_team](d < D, (scale * queries[q,h,d]) * {{of}_key(j)})
+// @end
+// @if       with == sinks
+// @where    top[q,h] = max(sinks[h], max[sdpa_window](k < {seen()}, score[q,h,{first()}+k]))
+// @else
+// @where    top[q,h] = max[sdpa_window](k < {seen()}, score[q,h,{first()}+k])
+// @end
+// @where    weight[q,h,j] = exp(score[q,h,j] - top[q,h])
+// @where    whole[q,h,d] = sum[sdpa_window](k < {seen()}, weight[q,h,{first()}+k] * {{of}_value({first()}+k)})
+// @if       with == sinks
+// @term     out[q,h,d] = round({T}, whole[q,h,d] / (sum[sdpa_window](k < {seen()}, weight[q,h,{first()}+k]) + exp(sinks[h] - top[q,h])))
+// @else
+// @term     out[q,h,d] = round({T}, whole[q,h,d] / sum[sdpa_window](k < {seen()}, weight[q,h,{first()}+k]))
+// @end
 // @end
 
 // rows, of queries and results that are [L, heads, D]: L, the outermost dimension, may be a param of the

@@ -176,12 +176,12 @@ func (r *Session) SDPABy(q, k, v Tensor, n ir.Affine, by Attention, o ...Option)
 	return r.attend(q, k, v, types, n, by, o)
 }
 
-// SDPAQuantized is [Session.SDPA] over caches of 8 bits ([Session.KVWriteQuantized]), of queries in f32, f16 or bf16.
-func (r *Session) SDPAQuantized(q Tensor, k, v QuantizedCache, n ir.Affine, scale float32, o ...Option) Tensor {
+// SDPAQuantized is [Session.SDPABy] over caches of 8 bits ([Session.KVWriteQuantized]), of queries in f32, f16 or bf16.
+func (r *Session) SDPAQuantized(q Tensor, k, v QuantizedCache, n ir.Affine, by Attention, o ...Option) Tensor {
 	if !r.heads("sdpa", q) || !r.quantized("sdpa", k) || !r.quantized("sdpa", v) {
 		return r.broken(q.DType, 3)
 	}
-	return r.attend(q, k.Codes, v.Codes, routes.TypeName(q.DType)+"_q8_0", n, Attention{Scale: scale}, o, k.Scales, v.Scales)
+	return r.attend(q, k.Codes, v.Codes, routes.TypeName(q.DType)+"_q8_0", n, by, o, k.Scales, v.Scales)
 }
 
 // attend records attention by the kernels for types of queries and of keys and values. scales are those of keys and values that
@@ -247,8 +247,8 @@ func (r *Session) attend(q, k, v Tensor, types string, n ir.Affine, by Attention
 	if sinks {
 		c.args = append(c.args, buf(12, by.Sinks))
 	}
-	for i, t := range scales {
-		c.args = append(c.args, buf(uint8(11+i), upTo(t)))
+	for _, t := range scales {
+		c.args = append(c.args, buf(c.args[len(c.args)-1].slot+1, upTo(t)))
 	}
 	c.function = fmt.Sprintf("%s_%s_%d_%d", form, types, d, d)
 	r.dispatch(c, o, c.args...)

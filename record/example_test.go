@@ -498,7 +498,7 @@ func ExampleSession_KVWriteQuantized() {
 	keys := record.QuantizedCache{Codes: s.State("keys", ir.I8, 128, 2, 64), Scales: s.State("keys.scales", ir.F16, 128, 2, 2)}
 	values := record.QuantizedCache{Codes: s.State("values", ir.I8, 128, 2, 64), Scales: s.State("values.scales", ir.F16, 128, 2, 2)}
 	s.KVWriteQuantized(keys, values, k, v, pos)
-	s.SDPAQuantized(q, keys, values, pos.AddConst(1), 0.125, record.Into(s.Output("y", ir.F32, 1, 8, 64)))
+	s.SDPAQuantized(q, keys, values, pos.AddConst(1), record.Attention{Scale: 0.125}, record.Into(s.Output("y", ir.F32, 1, 8, 64)))
 	g, err := s.Graph()
 	if err != nil {
 		log.Fatal(err)

@@ -151,11 +151,11 @@ func TestMistakesAtTheCall(t *testing.T) {
 		}, "kv_write takes i8, not u8[4, 2, 64]"},
 		"sdpa past a quantized cache": {func(s session) {
 			c := eightBits(s, 4, 2, 64)
-			s.SDPAQuantized(input(s, 1, 2, 64), c, c, s.Param("n", 1, 5), 1)
+			s.SDPAQuantized(input(s, 1, 2, 64), c, c, s.Param("n", 1, 5), record.Attention{Scale: 1})
 		}, "$n positions may be more than the 4 of the cache"},
 		"sdpa of other quantized heads": {func(s session) {
 			c := eightBits(s, 4, 2, 128)
-			s.SDPAQuantized(input(s, 1, 2, 64), c, c, ir.Const(1), 1)
+			s.SDPAQuantized(input(s, 1, 2, 64), c, c, ir.Const(1), record.Attention{Scale: 1})
 		}, "the same head size in all three"},
 
 		"softcap of integers": {func(s session) { s.Softcap(s.Input("i", ir.U32, 4), 1) }, "takes f32, f16 or bf16, not u32"},

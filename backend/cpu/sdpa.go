@@ -26,8 +26,8 @@ func init() {
 			if kind != "vector" {
 				registerSDPA("float_float16_t", d, kind, nil, &cached{t: halfType})
 			}
-			if kind == "rows" {
-				for _, t := range floatTypes() {
+			for _, t := range floatTypes() {
+				if kind != "vector" {
 					registerSDPA(t.name+"_q8_0", d, kind, t.narrow, &cached{coded: true})
 				}
 			}
@@ -39,8 +39,12 @@ func init() {
 // memory; nil is f32.
 func registerSDPA(word string, d int, kind string, t *narrow, cache *cached) {
 	rows := kind != "vector"
+	scales := map[string]int{"rows": 11, "rows_window": 12}[kind] // of keys, if the cache has some; those of values follow
+	if scales == 0 {
+		scales = 13
+	}
 	of := func(c *Call) sdpa {
-		s := sdpaOf(c, d, t, cache)
+		s := sdpaOf(c, d, t, cache, scales)
 		s.rows = rows
 		s.transposed = s.transposed || rows
 		if rows && kind != "rows" {
@@ -276,7 +280,7 @@ const (
 // the strides 6 and 7, 8 and 9 (u64: head, position); 3 out f32[hq, l, d]; 4 gqa
 // i32, 5 n i32, 10 scale f32. The threadgroups are (hq, l, 1). The kernels
 // sdpa_rows_… take queries and give out as [l, hq, d]; a window is 11 i32, cap 12 f32,
-// and sinks are 12 f32[hq]. Keys and values of float_float16_t are f16; those of q8_0 are codes, with scales 11 and 12.
+// and sinks are 12 f32[hq]. Keys and values of float_float16_t are f16; those of q8_0 are codes, with scales in two slots behind all these.
 //
 // There are two forms. A few queries take the vector form: a unit is one row
 // (h, q). Many take the matrix form: a unit is a block of queries with all the
@@ -304,7 +308,7 @@ type sdpa struct {
 	blocks, kHeads int
 }
 
-func sdpaOf(c *Call, d int, t *narrow, cache *cached) sdpa {
+func sdpaOf(c *Call, d int, t *narrow, cache *cached, scales int) sdpa {
 	s := sdpa{
 		d: d, hq: c.Groups[0], l: c.Groups[1], n: c.Int(5),
 		gqa:   c.Int(4),
@@ -320,7 +324,7 @@ func sdpaOf(c *Call, d int, t *narrow, cache *cached) sdpa {
 	if cache == nil {
 		s.k, s.v = c.F32(1), c.F32(2)
 	} else {
-		s.kCached, s.vCached, s.narrowed = cache.of(c, 1, 11), cache.of(c, 2, 12), true
+		s.kCached, s.vCached, s.narrowed = cache.of(c, 1, scales), cache.of(c, 2, scales+1), true
 	}
 	s.kHeads = ceilDiv(s.hq, s.gqa)
 	if s.l > 1 && s.l*s.gqa >= sdpaFrom {

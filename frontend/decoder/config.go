@@ -84,9 +84,6 @@ func (c Config) windowed(i int64) bool {
 	return c.Window > 0 && (c.Windowed == nil || c.Windowed[i])
 }
 
-// bounded reports whether layer i has a window that is shorter than the context; one that is not takes nothing away.
-func (c Config) bounded(i, context int64) bool { return c.windowed(i) && c.Window < context }
-
 // EveryNth returns which of so many layers have a window if every n-th, counted from 1, has none; 0: all have one.
 func EveryNth(layers, n int64) []bool {
 	windowed := make([]bool, layers)

@@ -79,8 +79,8 @@ func (c Config) Fill(o *frontend.Options) error {
 		o.Cache = o.Type
 	}
 	if o.Cache == ir.I8 {
-		if err := c.quantizable(o.Context); err != nil {
-			return err
+		if c.HeadDim%cacheGroup != 0 {
+			return fmt.Errorf("a cache of q8_0 is for heads of a multiple of %d elements, and this model's have %d", cacheGroup, c.HeadDim)
 		}
 	} else if o.Cache != o.Type && (o.Type != ir.F32 || o.Cache != ir.F16) {
 		return fmt.Errorf("a cache of type %s beside activations of type %s: want the same type, f16 beside f32, or q8_0", o.Cache, o.Type)
@@ -92,30 +92,6 @@ func (c Config) Fill(o *frontend.Options) error {
 		return fmt.Errorf("prefill of %d tokens does not fit a context of %d positions", o.Prefill, o.Context)
 	}
 	return nil
-}
-
-// quantizable says what a model has that there is no attention to a cache of 8 bits for.
-func (c Config) quantizable(context int64) error {
-	var what string
-	switch {
-	case c.HeadDim%cacheGroup != 0:
-		return fmt.Errorf("a cache of q8_0 is for heads of a multiple of %d elements, and this model's have %d", cacheGroup, c.HeadDim)
-	case c.Sinks:
-		what = "sinks"
-	case c.AttentionCap > 0:
-		what = "scores kept within bounds"
-	default:
-		for i := range c.Layers {
-			if c.bounded(i, context) {
-				what = fmt.Sprintf("a window of %d positions, fewer than the context of %d", c.Window, context)
-				break
-			}
-		}
-	}
-	if what == "" {
-		return nil
-	}
-	return fmt.Errorf("a cache of q8_0 is for plain attention, and this model's has %s: choose another --cache", what)
 }
 
 // Module returns a module with the graphs "decode" (one token) and "prefill" (n tokens at once), which share weights
@@ -308,7 +284,7 @@ func (l *recording) layer(i int64, x record.Tensor, pos, rows ir.Affine) {
 	kcache := l.State(fmt.Sprintf("k_cache.%d", i), l.options.Cache, l.options.Context, l.KVHeads, l.HeadDim)
 	vcache := l.State(fmt.Sprintf("v_cache.%d", i), l.options.Cache, l.options.Context, l.KVHeads, l.HeadDim)
 	by := record.Attention{Scale: scale, Cap: l.AttentionCap}
-	if l.bounded(i, l.options.Context) {
+	if l.windowed(i) && l.Window < l.options.Context { // else it takes nothing away
 		by.Window = l.Window
 	}
 	if l.Sinks {
@@ -322,7 +298,7 @@ func (l *recording) layer(i int64, x record.Tensor, pos, rows ir.Affine) {
 		}
 		keys, values := record.QuantizedCache{Codes: kcache, Scales: scales("k")}, record.QuantizedCache{Codes: vcache, Scales: scales("v")}
 		l.KVWriteQuantized(keys, values, k, v, pos, record.Label("kv_cache"))
-		a = l.SDPAQuantized(q, keys, values, pos.Add(rows), scale, label)
+		a = l.SDPAQuantized(q, keys, values, pos.Add(rows), by, label)
 	case l.options.Type:
 		l.KVWrite(kcache, k, pos, record.Label("k_cache"))
 		l.KVWrite(vcache, v, pos, record.Label("v_cache"))
