@@ -92,7 +92,7 @@ func chosen(d *decl.Decl) bool {
 	}
 	// What a kernel writes as f16 beside f32 goes to a cache, as scales do that are made of f32.
 	cached := slices.ContainsFunc(d.Args, func(a decl.Arg) bool {
-		return a.Elem == ir.F32 && (a.Mode == decl.Write || d.File == "q8_0_cache.metal")
+		return a.Elem == ir.F32 && (a.Mode == decl.Write || d.File == "q8_0_cache.metal" && len(a.Shape) > 0)
 	})
 	return !strings.Contains(d.Name, "gather_") && !strings.Contains(d.Name, "alN_false") && !slices.ContainsFunc(d.Args, func(a decl.Arg) bool {
 		return (a.Elem == ir.F16 || a.Elem == ir.BF16) && (a.Mode == decl.Write && !cached || d.File == "arg_reduce.metal" || d.File == "sample.metal") || a.Name == "window"
