@@ -13,6 +13,8 @@
 // rows of x, in shared memory. Where there would be too few blocks for a GPU, up to eight, a cluster, share the inner index, and make a part of the results each. In which
 // order a sum is added depends on its length and on how many blocks share it.
 //
+// On other GPUs a block makes 256 columns of up to 64 rows, and each of its eight warps multiplies by itself (mma.sync).
+//
 // In a product of many rows with GGML's blocks the same is done with weights that are f32: each is the sum of two numbers of 16 bits, or a whole number, in units of its
 // block, and a rest that its group shares.
 //

@@ -71,12 +71,15 @@ const reserved = 1 << 10
 func (g GPU) warpgroups() bool { return g.Major == 9 && g.Minor == 0 }
 
 // Of returns the code for a kernel of the builtin library with some function constants; nil if there is none. GPUs other than those of compute capability 9.0
-// have code for products with vectors only.
+// have code for products of affine codes and with vectors only.
 func Of(k *air.Kernel, constants []ir.FunctionConstant, gpu GPU) Kernel {
 	if v := vectorOf(k, constants, gpu); v != nil {
 		return v
 	}
 	if !gpu.warpgroups() {
+		if p := warpProductOf(k, constants, gpu); p != nil {
+			return p
+		}
 		return nil
 	}
 	if p := productOf(k); p != nil {
@@ -203,17 +206,7 @@ func (p *product) fit(groups [3]uint64, given Given, rows, splits int) (f Fit, o
 			return Fit{}, false
 		}
 	}
-	all, _ := p.size(groups, f)
-	if given.Rows > 0 {
-		all = min(all, uint64(given.Rows))
-	}
-	if m, there := given.Constant("M"); there && m > 0 {
-		all = min(all, uint64(m))
-	}
-	// A grid counts 64 rows at a time, or 32. Numbers of rows that are not far apart have one code.
-	if all <= 64 {
-		f.Most = max(8, 1<<bits.Len64(all-1))
-	}
+	f.Most = p.most(groups, given, f)
 	for f.Aligned && (2*k/int64(p.group)%int64(f.Chunk) != 0 || f.Chunk/2*p.group < depth) {
 		f.Chunk /= 2
 		f.Aligned = f.Chunk >= 4
@@ -260,6 +253,22 @@ func (p *product) fit(groups [3]uint64, given Given, rows, splits int) (f Fit, o
 		}
 	}
 	return f, true
+}
+
+// most is [Fit.Most].
+func (p *product) most(groups [3]uint64, given Given, f Fit) int {
+	all, _ := p.size(groups, f)
+	if given.Rows > 0 {
+		all = min(all, uint64(given.Rows))
+	}
+	if m, there := given.Constant("M"); there && m > 0 {
+		all = min(all, uint64(m))
+	}
+	// A grid counts 64 rows at a time, or 32. Numbers of rows that are not far apart have one code.
+	if all > 64 {
+		return 0
+	}
+	return max(8, 1<<bits.Len64(all-1))
 }
 
 func (f Fit) with(slots int) Fit {

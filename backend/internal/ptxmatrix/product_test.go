@@ -173,6 +173,9 @@ func launchedAs(t *testing.T, fit func([3]uint64, ptxmatrix.Given) ptxmatrix.Fit
 	}
 }
 
+// GPUs whose tensor cores take products of one warp only.
+var ampere, ada = ptxmatrix.GPU{Major: 8, Memory: 164 << 10}, ptxmatrix.GPU{Major: 8, Minor: 9, Memory: 100 << 10}
+
 // matrix is a random matrix of affine codes.
 type matrix struct {
 	codes, scales, biases []byte
@@ -222,7 +225,19 @@ func TestProducts(t *testing.T) {
 		// Rows of a block, and how many blocks share the inner index; 0: what Fit chooses.
 		tile, splits int
 	}
-	for _, x := range sample.Of(t, "products of warpgroups", []product{
+	const warps = -1 // of splits: tensor cores take products of one warp only
+	for _, x := range slices.Concat(sample.Of(t, "products of warps", []product{
+		{"affine_qmm_t_float16_t_gs_32_b_4_alN_false_batch_0", 512, 70, []int{270}, nvptx.Launch{Values: true}, false, ir.F16, 32, 4, "", 64, warps},
+		{"affine_qmm_t_float16_t_gs_64_b_4_alN_false_batch_0", 4352, 3, []int{9}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.F16, 64, 4, "", 16, warps},
+		{"affine_qmm_t_bfloat16_t_gs_128_b_4_alN_false_batch_0", 768, 6, []int{33}, nvptx.Launch{Moving: true}, false, ir.BF16, 128, 4, "", 32, warps},
+		{"affine_qmm_t_float16_t_gs_32_b_8_alN_false_batch_0", 15360, 4, []int{5}, nvptx.Launch{}, false, ir.F16, 32, 8, "", 16, warps},
+		{"affine_qmm_t_x2_float16_t_gs_128_b_4_alN_false", 1024, 37, []int{129, 65}, nvptx.Launch{Values: true, Moving: true}, false, ir.F16, 128, 4, "x2", 32, warps},
+		{"affine_qmm_t_x3_bfloat16_t_gs_32_b_4_alN_false", 192, 9, []int{40, 8, 258}, nvptx.Launch{Values: true, Moving: true, Programmatic: true}, false, ir.BF16, 32, 4, "x3", 16, warps},
+		{"affine_qmm_t_add_float16_t_gs_64_b_8_alN_false", 384, 73, []int{136}, nvptx.Launch{Moving: true}, false, ir.F16, 64, 8, "add", 64, warps},
+		{"affine_qmm_t_add_bfloat16_t_gs_32_b_8_alN_false", 320, 33, []int{65}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.BF16, 32, 8, "add", 64, warps},
+		{"affine_qmm_t_silu_mul_float16_t_gs_32_b_4_alN_false", 384, 66, []int{72}, nvptx.Launch{Values: true}, false, ir.F16, 32, 4, "silu", 0, warps},
+		{"affine_qmm_t_silu_mul_bfloat16_t_gs_64_b_8_alN_false", 128, 20, []int{133}, nvptx.Launch{Values: true}, false, ir.BF16, 64, 8, "silu", 0, warps},
+	}, 3), sample.Of(t, "products of warpgroups", []product{
 		{"affine_qmm_t_float16_t_gs_32_b_4_alN_false_batch_0", 96, 35, []int{41}, nvptx.Launch{Values: true}, false, ir.F16, 32, 4, "", 0, 0},
 		{"affine_qmm_t_float16_t_gs_32_b_4_alN_false_batch_0", 512, 70, []int{270}, nvptx.Launch{Values: true}, false, ir.F16, 32, 4, "", 0, 0},
 		{"affine_qmm_t_bfloat16_t_gs_64_b_8_alN_false_batch_0", 1024, 40, []int{30}, nvptx.Launch{}, false, ir.BF16, 64, 8, "", 0, 0},
@@ -245,9 +260,13 @@ func TestProducts(t *testing.T) {
 		{"affine_qmm_t_add_float16_t_gs_32_b_4_alN_false", 16640, 2, []int{9}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.F16, 32, 4, "add", 8, 2},
 		{"affine_qmm_t_x3_float16_t_gs_32_b_8_alN_false", 3008, 5, []int{9, 4, 300}, nvptx.Launch{Programmatic: true}, true, ir.F16, 32, 8, "x3", 8, 1},
 		{"affine_qmm_t_float16_t_gs_64_b_4_alN_false_batch_0", 1024, 18, []int{260}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.F16, 64, 4, "", 64, 1},
-	}, 20) {
+	}, 20)) {
 		t.Run(fmt.Sprint(x.name, " ", x.k, " ", x.splits), func(t *testing.T) {
-			k, p := described(t, x.name)
+			gpu := ptxmatrix.Hopper
+			if x.splits == warps {
+				gpu = ada
+			}
+			k, p := describedFor(t, gpu, x.name)
 			r := rand.New(rand.NewPCG(1, uint64(x.k)))
 			n := number16{x.dtype}
 			m := &ptxrun.Memory{}

@@ -47,7 +47,7 @@ func (e *emitter) results() {
 		r = e.Make("rd", "add.s64", "%s, %s", e.args["r"], bytes)
 		low = e.Make("rd", "or.b64", "%s, %s", low, r)
 	}
-	step := e.wide(e.N, strconv.Itoa(2*threads/side))
+	step := e.wide(e.N, strconv.Itoa(2*e.crew()/side))
 	narrow := e.Make("p", "setp.ne.b64", "%s, 0", e.Make("rd", "and.b64", "%s, 15", low))
 	narrow = e.Make("p", "or.pred", "%s, %s", narrow, e.Make("p", "setp.gt.s32", "%s, %s", e.r("add.s32", "%s, 8", n), e.N))
 	loop, single, next := e.Label(), e.Label(), e.Label()
@@ -93,8 +93,8 @@ func (e *emitter) results() {
 	if r != "" {
 		e.Line("add.s64 \t%s, %s, %s", r, r, step)
 	}
-	e.Line("add.s32 \t%s, %s, %d", m, m, threads/side)
-	e.Line("add.s32 \t%s, %s, %d", from, from, size*pitch*threads/side)
+	e.Line("add.s32 \t%s, %s, %d", m, m, e.crew()/side)
+	e.Line("add.s32 \t%s, %s, %d", from, from, size*pitch*e.crew()/side)
 	e.Line("bra \t%s", loop)
 	e.Mark("$L_end")
 	e.Line("ret")
@@ -106,13 +106,15 @@ func (e *emitter) column() string {
 	return e.r("mad.lo.s32", "%s, 64, %s", e.group, column)
 }
 
-// lay has the sums, rounded, lie in shared memory row by row. The thread has those of its columns, of rows 2·member and 2·member + 1 of each eight.
+// lay has the sums, rounded, lie in shared memory row by row. The thread has those of its columns, of rows 2·member and 2·member + 1 of each eight; behind them, if
+// its warp has more than 16 columns, those of columns 16 further.
 func (e *emitter) lay() {
 	e.Line("bar.sync \t0") // stages are done with
 	at := e.r("mad.lo.s32", "%s, %d, %s", e.member, 2*pitch, e.column())
 	at = e.r("mad.lo.s32", "%s, 2, %s", at, e.base)
 	for i, v := range e.acc {
-		row, below := i/4*8+i%2, i/2%2*8
+		further, i := i/(e.fit.Rows/2), i%(e.fit.Rows/2)
+		row, below := i/4*8+i%2, i/2%2*8+16*further
 		e.Line("st.shared.b16 \t[%s+%d], %s", at, 2*(row*pitch+below), e.stored(v))
 	}
 	e.Line("bar.sync \t0")

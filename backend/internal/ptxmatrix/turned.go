@@ -116,7 +116,7 @@ func (e *emitter) turned(first string, rows, size, pitch int) {
 	if columns/2%pairs == 0 {
 		heads, side = columns/2/pairs, pairs/eightPairs
 	}
-	per := max(1, threads/side) // rows at a time
+	per := max(1, e.crew()/side) // rows at a time
 	plain := e.Label()
 	e.Line("@%s bra \t%s", e.value, plain)
 	column := e.r("shl.b32", "%s, 3", e.r("rem.u32", "%s, %d", e.thread, side))

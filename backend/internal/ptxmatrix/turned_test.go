@@ -2,6 +2,7 @@ package ptxmatrix_test
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -26,19 +27,24 @@ func TestRowsTurned(t *testing.T) {
 		dtype                           ir.DType
 		group, bits                     int
 		launch                          nvptx.Launch
+		gpu                             ptxmatrix.GPU
 	}
 	for _, x := range sample.Of(t, "products of rows, turned", []product{
-		{"affine_qmm_t_x3_rope_float16_t_gs_32_b_4", 160, 35, 3, 2, 128, 270, 8, false, ir.F16, 32, 4, nvptx.Launch{Values: true, Programmatic: true}},
-		{"affine_qmm_t_x3_rope_bfloat16_t_gs_64_b_4", 256, 70, 5, 1, 96, 33, 3, true, ir.BF16, 64, 4, nvptx.Launch{Values: true, Moving: true}},
-		{"affine_qmm_t_x3_rope_bfloat16_t_gs_128_b_8", 256, 9, 9, 3, 64, 256, 0, false, ir.BF16, 128, 8, nvptx.Launch{}},
-		{"affine_qmm_t_x3_rope_float16_t_gs_64_b_8", 64, 130, 9, 5, 32, 8, 8, true, ir.F16, 64, 8, nvptx.Launch{Moving: true}},
-		{"affine_qmm_t_x3_rope_float16_t_gs_32_b_4", 96, 3, 2, 1, 256, 9, 1, false, ir.F16, 32, 4, nvptx.Launch{Values: true}},
+		{"affine_qmm_t_x3_rope_float16_t_gs_32_b_4", 160, 35, 3, 2, 128, 270, 8, false, ir.F16, 32, 4, nvptx.Launch{Values: true, Programmatic: true}, ptxmatrix.Hopper},
+		{"affine_qmm_t_x3_rope_bfloat16_t_gs_64_b_4", 256, 70, 5, 1, 96, 33, 3, true, ir.BF16, 64, 4, nvptx.Launch{Values: true, Moving: true}, ptxmatrix.Hopper},
+		{"affine_qmm_t_x3_rope_bfloat16_t_gs_128_b_8", 256, 9, 9, 3, 64, 256, 0, false, ir.BF16, 128, 8, nvptx.Launch{}, ptxmatrix.Hopper},
+		{"affine_qmm_t_x3_rope_float16_t_gs_64_b_8", 64, 130, 9, 5, 32, 8, 8, true, ir.F16, 64, 8, nvptx.Launch{Moving: true}, ptxmatrix.Hopper},
+		{"affine_qmm_t_x3_rope_float16_t_gs_32_b_4", 96, 3, 2, 1, 256, 9, 1, false, ir.F16, 32, 4, nvptx.Launch{Values: true}, ptxmatrix.Hopper},
 		// Blocks of a cluster share the inner index, weights are asked for early.
-		{"affine_qmm_t_x3_rope_float16_t_gs_32_b_4", 2048, 5, 3, 1, 128, 70, 8, false, ir.F16, 32, 4, nvptx.Launch{Values: true, Programmatic: true}},
-		{"affine_qmm_t_x3_rope_bfloat16_t_gs_64_b_4", 1024, 19, 2, 1, 64, 33, 3, true, ir.BF16, 64, 4, nvptx.Launch{Values: true, Moving: true}},
-	}, 8) {
-		t.Run(x.name, func(t *testing.T) {
-			k, p := described(t, x.name, ir.FunctionConstant{Index: 2, Name: "traditional", Type: ir.Bool, Bits: map[bool]uint64{true: 1}[x.traditional]})
+		{"affine_qmm_t_x3_rope_float16_t_gs_32_b_4", 2048, 5, 3, 1, 128, 70, 8, false, ir.F16, 32, 4, nvptx.Launch{Values: true, Programmatic: true}, ptxmatrix.Hopper},
+		{"affine_qmm_t_x3_rope_bfloat16_t_gs_64_b_4", 1024, 19, 2, 1, 64, 33, 3, true, ir.BF16, 64, 4, nvptx.Launch{Values: true, Moving: true}, ptxmatrix.Hopper},
+		// By warps.
+		{"affine_qmm_t_x3_rope_float16_t_gs_32_b_4", 256, 70, 3, 2, 128, 270, 8, false, ir.F16, 32, 4, nvptx.Launch{Values: true}, ada},
+		{"affine_qmm_t_x3_rope_bfloat16_t_gs_64_b_8", 128, 19, 5, 1, 96, 33, 3, true, ir.BF16, 64, 8, nvptx.Launch{Values: true, Moving: true, Programmatic: true}, ampere},
+		{"affine_qmm_t_x3_rope_bfloat16_t_gs_32_b_4", 1024, 9, 2, 1, 256, 9, 1, false, ir.BF16, 32, 4, nvptx.Launch{}, ampere},
+	}, 10) {
+		t.Run(fmt.Sprint(x.name, " ", x.k, " ", x.gpu.Major), func(t *testing.T) {
+			k, p := describedFor(t, x.gpu, x.name, ir.FunctionConstant{Index: 2, Name: "traditional", Type: ir.Bool, Bits: map[bool]uint64{true: 1}[x.traditional]})
 			r := rand.New(rand.NewPCG(6, uint64(x.k)))
 			n := number16{x.dtype}
 			m := &ptxrun.Memory{}
@@ -74,7 +80,7 @@ func TestRowsTurned(t *testing.T) {
 			groups := [3]uint64{uint64((x.rows + tall - 1) / tall), uint64((x.q*pairs+31)/32 + (x.heads*pairs+31)/32 + (x.values+63)/64), 1}
 			fit := func(groups [3]uint64, given ptxmatrix.Given) ptxmatrix.Fit {
 				f := p.Fit(groups, given)
-				require.Equal(t, x.k >= 1024, f.Splits > 1, "%+v", f)
+				require.Equal(t, x.k >= 1024 && x.gpu == ptxmatrix.Hopper, f.Splits > 1, "%+v", f)
 				return f
 			}
 			launchedAs(t, fit, 64, m, k, p, x.launch, true, groups, [3]uint64{32, 2, 2}, args)
