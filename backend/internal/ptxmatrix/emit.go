@@ -13,7 +13,6 @@ type emitter struct {
 	*product
 	entry
 	fit Fit
-	few bool // the block has warpThreads, and not threads
 
 	thread, group, warp, lane, quad, member string // of the block; warpgroup; of its warps; of the warp; lane/4, lane%4
 	m0, n0                                  string // the tile
@@ -24,6 +23,7 @@ type emitter struct {
 	y, N, K, M                              string
 	base                                    string // of shared memory
 	acc                                     []string
+	others                                  string // predicate: the thread has no sums, which others of the block have; "": all have
 
 	// What the thread brings of a stage: some bytes of codes, of some rows of x, and of scales or biases.
 	codesFrom                                      [2]string // of rows eight apart
@@ -46,14 +46,6 @@ type emitter struct {
 	selector, high, always                            string
 
 	projection
-}
-
-// crew is how many threads the block has.
-func (e *emitter) crew() int {
-	if e.few {
-		return warpThreads
-	}
-	return threads
 }
 
 // operand is a matrix of weights.
@@ -173,10 +165,10 @@ func (e *emitter) place() {
 		}
 		return e.args["N"]
 	}
-	wide := columns
+	wide := e.block.across()
 	switch e.form {
 	case siluMul:
-		wide = columns / 2
+		wide /= 2
 		e.matrix = [2]operand{of(e.sides[0]), of(e.sides[1])}
 		e.N = e.args["N"]
 	case rope:
@@ -185,7 +177,7 @@ func (e *emitter) place() {
 		m := of(e.sides[0])
 		e.N = length(e.sides[0])
 		for _, side := range e.sides[1:] {
-			blocks := e.r("shr.u32", "%s, 8", e.r("add.s32", "%s, %d", e.N, columns-1))
+			blocks := e.r("shr.u32", "%s, %d", e.r("add.s32", "%s, %d", e.N, wide-1), bits.Len(uint(wide))-1)
 			further := e.Make("p", "setp.ge.u32", "%s, %s", block, blocks)
 			e.further = append(e.further, further)
 			block = e.either(further, "r", e.r("sub.s32", "%s, %s", block, blocks), block)
@@ -267,7 +259,7 @@ func (e *emitter) tile(asked int) {
 func (e *emitter) row(at string) string {
 	switch e.form {
 	case siluMul:
-		at = e.r("and.b32", "%s, %d", at, columns/2-1)
+		at = e.r("and.b32", "%s, %d", at, e.block.across()/2-1)
 	case rope:
 		return e.turnedRow(at)
 	}

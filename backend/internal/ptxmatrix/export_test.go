@@ -1,9 +1,9 @@
 package ptxmatrix
 
-// FitOf is how a product of matrices is launched by blocks of so many rows, of which so many share the inner index.
+// FitOf is how a product of matrices is launched by blocks of so many rows, or teams of which so many share the inner index.
 func FitOf(k Kernel, groups [3]uint64, given Given, rows, splits int) (Fit, bool) {
 	if p, ok := k.(*warpProduct); ok {
-		return p.fit(groups, given, rows)
+		return p.fit(groups, given, rows, splits)
 	}
 	return k.(*product).fit(groups, given, rows, splits)
 }

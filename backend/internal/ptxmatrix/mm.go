@@ -120,7 +120,7 @@ func (p *blockProduct) beside(f Fit) int {
 }
 
 func (p *blockProduct) memory(f Fit) int {
-	return max(p.xSlots(f)*p.xBytes(f)+p.beside(f), 2*pitch*f.Rows+alignment)
+	return max(p.xSlots(f)*p.xBytes(f)+p.beside(f), 2*p.pitch()*f.Rows+alignment)
 }
 
 // blockEmitter writes one entry.

@@ -1,6 +1,7 @@
 package ptxmatrix
 
 import (
+	"cmp"
 	"math/bits"
 	"regexp"
 	"strconv"
@@ -20,7 +21,14 @@ type product struct {
 	group int      // of weights that share a scale
 	bits  int      // of a code
 	pairs bool     // the form is rope: a rotation turns neighbours, and not halves of a head
+	block shape
 }
+
+// shape is what a block consists of. The zero value is that of products by warpgroups.
+type shape struct{ threads, columns int }
+
+func (s shape) crew() int   { return cmp.Or(s.threads, threads) }
+func (s shape) across() int { return cmp.Or(s.columns, columns) }
 
 // form is what is done with products.
 type form uint8
@@ -314,17 +322,17 @@ func size(name string) bool {
 
 // size is how many rows a grid makes results for, and how many blocks lie side by side.
 func (p *product) size(groups [3]uint64, f Fit) (rows, wide uint64) {
-	tall := uint64(64)
+	tall, tiles := uint64(64), uint64(p.block.across()/64)
 	switch p.form {
 	case rope:
 		tall = f.Projections.tall()
 	case tile: // tiles of 32 columns along x
-		return 32 * groups[1], (groups[0] + 7) / 8
+		return 32 * groups[1], (groups[0] + 2*tiles - 1) / (2 * tiles)
 	case siluMul: // tiles of 32 columns of each matrix
-		return 64 * groups[0], (groups[1] + 3) / 4
+		return 64 * groups[0], (groups[1] + tiles - 1) / tiles
 	}
-	// Tiles of 64 columns, of one matrix after another: each has a quarter as many blocks, rounded up.
-	return tall * groups[0], (groups[1] + 3*uint64(len(p.sides))) / 4
+	// Tiles of 64 columns, of one matrix after another: each has a quarter as many blocks or so, rounded up.
+	return tall * groups[0], (groups[1] + (tiles-1)*uint64(len(p.sides))) / tiles
 }
 
 // Launch implements [Kernel].
@@ -393,7 +401,7 @@ func (p *product) scalesBytes(f Fit) int { return p.chunks(f) * f.chunk() * thre
 
 // pitch is how many elements lie from a row of results to the next in shared memory: what eight threads write side by side in four rows
 // lies in different banks.
-const pitch = columns + 8
+func (p *product) pitch() int { return p.block.across() + 8 }
 
 // sumPitch is the same of sums in f32, of which a thread writes those of two rows.
 const sumPitch = columns + 4
@@ -443,5 +451,5 @@ func (p *product) memory(f Fit) int {
 	if f.Long {
 		n += 4 * threads * f.Rows / 2
 	}
-	return max(n, p.sumsAt(f)+f.sumsBytes(), 2*pitch*f.Rows) + alignment
+	return max(n, p.sumsAt(f)+f.sumsBytes(), 2*p.pitch()*f.Rows) + alignment
 }

@@ -225,7 +225,7 @@ func TestProducts(t *testing.T) {
 		// Rows of a block, and how many blocks share the inner index; 0: what Fit chooses.
 		tile, splits int
 	}
-	const warps = -1 // of splits: tensor cores take products of one warp only
+	const warps = -1 // of splits: tensor cores take products of one warp only; times how many teams share the inner index
 	for _, x := range slices.Concat(sample.Of(t, "products of warps", []product{
 		{"affine_qmm_t_float16_t_gs_32_b_4_alN_false_batch_0", 512, 70, []int{270}, nvptx.Launch{Values: true}, false, ir.F16, 32, 4, "", 64, warps},
 		{"affine_qmm_t_float16_t_gs_64_b_4_alN_false_batch_0", 4352, 3, []int{9}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.F16, 64, 4, "", 16, warps},
@@ -237,6 +237,11 @@ func TestProducts(t *testing.T) {
 		{"affine_qmm_t_add_bfloat16_t_gs_32_b_8_alN_false", 320, 33, []int{65}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.BF16, 32, 8, "add", 64, warps},
 		{"affine_qmm_t_silu_mul_float16_t_gs_32_b_4_alN_false", 384, 66, []int{72}, nvptx.Launch{Values: true}, false, ir.F16, 32, 4, "silu", 0, warps},
 		{"affine_qmm_t_silu_mul_bfloat16_t_gs_64_b_8_alN_false", 128, 20, []int{133}, nvptx.Launch{Values: true}, false, ir.BF16, 64, 8, "silu", 0, warps},
+		{"affine_qmm_t_add_float16_t_gs_32_b_4_alN_false", 1024, 19, []int{130}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.F16, 32, 4, "add", 16, 4 * warps},
+		{"affine_qmm_t_silu_mul_float16_t_gs_128_b_4_alN_false", 1024, 39, []int{150}, nvptx.Launch{Values: true}, false, ir.F16, 128, 4, "silu", 32, 2 * warps},
+		{"affine_qmm_t_x3_bfloat16_t_gs_64_b_8_alN_false", 2048, 9, []int{40, 8, 70}, nvptx.Launch{Values: true, Moving: true}, false, ir.BF16, 64, 8, "x3", 16, 4 * warps},
+		{"affine_qmm_t_silu_mul_bfloat16_t_gs_32_b_4_alN_false", 1024, 70, []int{33}, nvptx.Launch{Moving: true}, false, ir.BF16, 32, 4, "silu", 64, 2 * warps},
+		{"affine_qmm_t_x2_float16_t_gs_32_b_8_alN_false", 512, 66, []int{129, 65}, nvptx.Launch{Values: true}, false, ir.F16, 32, 8, "x2", 32, 2 * warps},
 	}, 3), sample.Of(t, "products of warpgroups", []product{
 		{"affine_qmm_t_float16_t_gs_32_b_4_alN_false_batch_0", 96, 35, []int{41}, nvptx.Launch{Values: true}, false, ir.F16, 32, 4, "", 0, 0},
 		{"affine_qmm_t_float16_t_gs_32_b_4_alN_false_batch_0", 512, 70, []int{270}, nvptx.Launch{Values: true}, false, ir.F16, 32, 4, "", 0, 0},
@@ -263,7 +268,7 @@ func TestProducts(t *testing.T) {
 	}, 20)) {
 		t.Run(fmt.Sprint(x.name, " ", x.k, " ", x.splits), func(t *testing.T) {
 			gpu := ptxmatrix.Hopper
-			if x.splits == warps {
+			if x.splits < 0 {
 				gpu = ada
 			}
 			k, p := describedFor(t, gpu, x.name)
@@ -323,7 +328,7 @@ func TestProducts(t *testing.T) {
 				if x.tile == 0 {
 					return p.Fit(groups, given)
 				}
-				f, ok := ptxmatrix.FitOf(p, groups, given, x.tile, x.splits)
+				f, ok := ptxmatrix.FitOf(p, groups, given, x.tile, max(x.splits, -x.splits))
 				require.True(t, ok)
 				return f
 			}, 4, m, k, p, x.launch, !x.odd, groups, [3]uint64{32, 2, 2}, args)

@@ -18,7 +18,7 @@ func (e *emitter) results() {
 	} else {
 		e.lay()
 	}
-	size, pitch := 2, pitch // of what lies in shared memory
+	size, pitch := 2, e.pitch() // of what lies in shared memory
 	if e.rank != "" {
 		size, pitch = 4, sumPitch
 	}
@@ -26,7 +26,7 @@ func (e *emitter) results() {
 		e.turned(first, rows, size, pitch)
 	}
 
-	wide := columns
+	wide := e.block.across()
 	if e.form == siluMul {
 		wide /= 2
 	}
@@ -47,7 +47,7 @@ func (e *emitter) results() {
 		r = e.Make("rd", "add.s64", "%s, %s", e.args["r"], bytes)
 		low = e.Make("rd", "or.b64", "%s, %s", low, r)
 	}
-	step := e.wide(e.N, strconv.Itoa(2*e.crew()/side))
+	step := e.wide(e.N, strconv.Itoa(2*e.block.crew()/side))
 	narrow := e.Make("p", "setp.ne.b64", "%s, 0", e.Make("rd", "and.b64", "%s, 15", low))
 	narrow = e.Make("p", "or.pred", "%s, %s", narrow, e.Make("p", "setp.gt.s32", "%s, %s", e.r("add.s32", "%s, 8", n), e.N))
 	loop, single, next := e.Label(), e.Label(), e.Label()
@@ -93,8 +93,8 @@ func (e *emitter) results() {
 	if r != "" {
 		e.Line("add.s64 \t%s, %s, %s", r, r, step)
 	}
-	e.Line("add.s32 \t%s, %s, %d", m, m, e.crew()/side)
-	e.Line("add.s32 \t%s, %s, %d", from, from, size*pitch*e.crew()/side)
+	e.Line("add.s32 \t%s, %s, %d", m, m, e.block.crew()/side)
+	e.Line("add.s32 \t%s, %s, %d", from, from, size*pitch*e.block.crew()/side)
 	e.Line("bra \t%s", loop)
 	e.Mark("$L_end")
 	e.Line("ret")
@@ -110,12 +110,20 @@ func (e *emitter) column() string {
 // its warp has more than 16 columns, those of columns 16 further.
 func (e *emitter) lay() {
 	e.Line("bar.sync \t0") // stages are done with
-	at := e.r("mad.lo.s32", "%s, %d, %s", e.member, 2*pitch, e.column())
+	at := e.r("mad.lo.s32", "%s, %d, %s", e.member, 2*e.pitch(), e.column())
 	at = e.r("mad.lo.s32", "%s, 2, %s", at, e.base)
+	skip := ""
+	if e.others != "" {
+		skip = e.Label()
+		e.Line("@%s bra \t%s", e.others, skip)
+	}
 	for i, v := range e.acc {
 		further, i := i/(e.fit.Rows/2), i%(e.fit.Rows/2)
 		row, below := i/4*8+i%2, i/2%2*8+16*further
-		e.Line("st.shared.b16 \t[%s+%d], %s", at, 2*(row*pitch+below), e.stored(v))
+		e.Line("st.shared.b16 \t[%s+%d], %s", at, 2*(row*e.pitch()+below), e.stored(v))
+	}
+	if skip != "" {
+		e.Mark(skip)
 	}
 	e.Line("bar.sync \t0")
 }

@@ -9,12 +9,13 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// warpProduct is a product of matrices for GPUs whose tensor cores take products of one warp only (mma.sync). What it has in common with [product] are columns of a block,
-// what becomes of results, and how codes become weights.
+// warpProduct is a product of matrices for GPUs whose tensor cores take products of one warp only (mma.sync). What it has in common with [product] are how columns are
+// divided among blocks, what becomes of results, and how codes become weights.
 //
-// A block has eight warps, each of which makes 32 columns of all rows of the block, so that no weight is decoded twice. Of a stage, 64 elements of the inner index, a
+// A block has eight warps, each of which makes 32 columns of all rows of the block, so that no weight is decoded twice. Of 64 elements of the inner index, a
 // thread takes 16 that lie side by side, of four rows of weights and of a row of x for each eight: the inner index may have any order that is the same in both factors. So
-// codes of a row are one load, have one scale, and x is loaded 16 bytes at a time as it lies.
+// codes of a row are one load, have one scale, and x is loaded 16 bytes at a time as it lies. Where there would be few blocks, two or four teams of warps share the inner
+// index: a stage has 64 elements for each, and their sums are added in the end.
 type warpProduct struct {
 	*product
 	gpu GPU
@@ -32,16 +33,17 @@ func warpProductOf(k *air.Kernel, constants []ir.FunctionConstant, gpu GPU) *war
 }
 
 const (
-	warpThreads = 256
-	warpColumns = 32 // of a warp
-	warpDepth   = 64 // elements of the inner index of a stage
+	warpCount   = 8
+	warpThreads = 32 * warpCount
+	warpColumns = 32
+	warpDepth   = 64 // elements of the inner index that a warp has of a stage
 	// leastInner is the shortest inner index: a shorter one is one stage, in which tensor cores may lose more than the bound of its sum.
 	leastInner = 2 * warpDepth
 )
 
 // warpPhase is of how many elements tensor cores add up the products. Of eight products, and what they are added to, those of compute capability 8.0 cut off all but the
 // largest one 24 bits below it, and then the sum to 24 bits: that is ten times 2^−24 of the sum of all magnitudes, if all of it is there from the start. Phases are added
-// with one rounding each. Together that has to stay within the bound of a sum (docs/terms.md).
+// with one rounding each. Together that has to stay within the bound of a sum (docs/terms.md). Teams make a part of it each, which has a bound of its own.
 func warpPhase(inner int) int {
 	bound := math.Min(float64(inner), 64*math.Sqrt(float64(inner))) + 2
 	stages := inner / warpDepth
@@ -56,32 +58,38 @@ func warpPhase(inner int) int {
 // Fit implements [Kernel].
 func (p *warpProduct) Fit(groups [3]uint64, given Given) (best Fit) {
 	least := uint64(0)
-	for _, rows := range []int{64, 32, 16} {
-		f, ok := p.fit(groups, given, rows)
-		if !ok {
-			continue
-		}
-		if cost := p.cost(groups, given, f); least == 0 || cost < least {
-			least, best = cost, f
+	for _, teams := range []int{1, 2, 4} {
+		for _, rows := range []int{64, 32, 16} {
+			f, ok := p.fit(groups, given, rows, teams)
+			if !ok {
+				continue
+			}
+			if cost := p.cost(groups, given, f); least == 0 || cost < least {
+				least, best = cost, f
+			}
 		}
 	}
 	return best
 }
 
-// fit is how blocks of so many rows are launched. It reports whether they can.
-func (p *warpProduct) fit(groups [3]uint64, given Given, rows int) (f Fit, ok bool) {
+// fit is how blocks of so many rows and teams are launched. It reports whether they can.
+func (p *warpProduct) fit(groups [3]uint64, given Given, rows, teams int) (f Fit, ok bool) {
 	k, known := given.Constant("K")
 	if !known || !given.Aligned || k < leastInner || k > 1<<24 {
 		return Fit{}, false
 	}
-	f = Fit{Rows: rows, Aligned: true, Inner: int(k), Chunk: 16}
+	f = Fit{Rows: rows, Aligned: true, Inner: int(k), Chunk: 16, Teams: teams}
 	if p.form == rope {
 		if f.Projections, ok = p.projections(given); !ok {
 			return Fit{}, false
 		}
 	}
-	for 2*f.Inner/p.group%f.Chunk != 0 || f.Inner%p.group != 0 { // the scales of a row
-		if f.Chunk /= 2; f.Chunk < 4 {
+	if f.Inner%f.stageDepth() != 0 || teams > 1 && f.Inner/f.stageDepth() < FewestStages {
+		return Fit{}, false
+	}
+	for f.Inner%p.group != 0 || 2*f.Inner/p.group%f.Chunk != 0 { // the scales of a row
+		f.Chunk /= 2
+		if f.Chunk < 4 || f.Chunk/2*p.group < f.stageDepth() {
 			return Fit{}, false
 		}
 	}
@@ -94,32 +102,50 @@ func (p *warpProduct) fit(groups [3]uint64, given Given, rows int) (f Fit, ok bo
 	return f, true
 }
 
+// stageDepth is how many elements of the inner index a stage has.
+func (f Fit) stageDepth() int { return warpDepth * f.Teams }
+
 // cost is about how many cycles a launch takes.
 func (p *warpProduct) cost(groups [3]uint64, given Given, f Fit) uint64 {
-	stage := map[int]uint64{64: 1000, 32: 600, 16: 420}[f.Rows]
+	// Those of a stage. With more teams x is read more often, and sums are added.
+	stage := map[int]uint64{64: 1000, 32: 600, 16: 420}[f.Rows] * uint64(30+f.Teams) / 31
 	grid, _, _ := p.Launch(groups, f)
 	m := uint64(max(1, given.Multiprocessors))
-	return (grid[0]*grid[1] + m - 1) / m * (uint64(f.Inner/warpDepth)*stage + 800 + 45*uint64(f.Rows))
+	return (grid[0]*grid[1] + m - 1) / m * (uint64(f.Inner/f.stageDepth())*stage + 500 + 300*uint64(f.Teams) + 45*uint64(f.Rows))
+}
+
+// with is the product by blocks of some teams, which make as many fewer columns.
+func (p *warpProduct) with(f Fit) *product {
+	q := *p.product
+	q.block = shape{warpThreads, warpCount * warpColumns / f.Teams}
+	return &q
 }
 
 // Launch implements [Kernel].
 func (p *warpProduct) Launch(groups [3]uint64, f Fit) (grid [3]uint64, threadsOf, shared uint32) {
-	grid, _, _ = p.product.Launch(groups, f)
+	grid, _, _ = p.with(f).Launch(groups, f)
 	return grid, warpThreads, uint32(p.memory(f))
 }
 
-// A stage consists of rows of x and of codes; scales lie behind all stages, those of all rows of a chunk before their biases.
-func (p *warpProduct) codesAt(f Fit) int     { return 2 * warpDepth * f.Rows }
-func (p *warpProduct) codesPitch() int       { return warpDepth * p.bits / 8 }
-func (p *warpProduct) slotBytes(f Fit) int   { return p.codesAt(f) + columns*p.codesPitch() }
-func (p *warpProduct) scalesAt(f Fit) int    { return f.Slots * p.slotBytes(f) }
-func (p *warpProduct) chunkBytes(f Fit) int  { return 2 * columns * f.Chunk }
-func (p *warpProduct) periodOf(f Fit) int    { return f.Chunk / 2 * p.group / warpDepth }
-func (p *warpProduct) chunkSlots(f Fit) int  { return (f.Slots-1+p.periodOf(f)-1)/p.periodOf(f) + 1 }
-func (p *warpProduct) resultBytes(f Fit) int { return 2 * pitch * f.Rows }
+// A stage consists of rows of x, 64 elements for each team, and of codes likewise; scales lie behind all stages, those of all columns of a chunk before their biases.
+func (p *warpProduct) rowsBytes(f Fit) int { return 2 * warpDepth * f.Rows }
+func (p *warpProduct) codesAt(f Fit) int   { return f.Teams * p.rowsBytes(f) }
+func (p *warpProduct) codesPitch() int     { return warpDepth * p.bits / 8 }
+func (p *warpProduct) slotBytes(f Fit) int {
+	return p.codesAt(f) + warpCount*warpColumns*p.codesPitch()
+}
+func (p *warpProduct) scalesAt(f Fit) int   { return f.Slots * p.slotBytes(f) }
+func (p *warpProduct) chunkBytes(f Fit) int { return 2 * p.with(f).block.columns * f.Chunk }
+func (p *warpProduct) periodOf(f Fit) int   { return f.Chunk / 2 * p.group / f.stageDepth() }
+func (p *warpProduct) chunkSlots(f Fit) int { return (f.Slots-1+p.periodOf(f)-1)/p.periodOf(f) + 1 }
+
+// teamBytes are those of the sums of all teams but the first.
+func (p *warpProduct) teamBytes(f Fit) int {
+	return (f.Teams - 1) * warpCount / f.Teams * 32 * 4 * f.Rows
+}
 
 func (p *warpProduct) memory(f Fit) int {
-	return max(p.scalesAt(f)+p.chunkSlots(f)*p.chunkBytes(f), p.resultBytes(f)) + alignment
+	return max(p.scalesAt(f)+p.chunkSlots(f)*p.chunkBytes(f), p.teamBytes(f), 2*p.with(f).pitch()*f.Rows) + alignment
 }
 
 // warpEmitter writes one entry.
@@ -127,13 +153,13 @@ type warpEmitter struct {
 	*emitter
 	of *warpProduct
 
-	// What the thread brings of a stage: where codes of some rows, x of some, scales and biases come from, and where to. How many stages are left to be asked for, and how
-	// many have been. Where the next one comes, and the next chunk of scales.
-	froms              []string
-	rowsFrom           []string
-	rowsHere           []string // 16, or 0 behind the last row of x
+	// What the thread brings of a stage, by pieces of 16 bytes: where x and codes come from, and where they go to; the same of scales and biases. How many stages are left to
+	// be asked for, and how many have been. Where the next one comes, and the next chunk of scales.
+	x, codes           []piece
 	arrays             [2]string
-	to, rowsTo, scales string
+	scales             string
+	rowsTo, codesTo    string
+	hasRows, hasScales string // predicates; "": all threads have
 	left, asked        string
 	slot, chunkTo      string
 
@@ -141,22 +167,30 @@ type warpEmitter struct {
 	useX, useCodes, useScales string
 	useSlot, useChunk, used   string
 
-	x           [][4]string // of a row of each eight, eight elements
+	column0     string      // the first of the warp's columns
+	eights      [][4]string // of a row of x of each eight, eight elements
 	words       [4][]string // codes of rows eight apart
 	raw         [4][2]string
 	scale, bias [4]string // twice each
 }
 
+// piece is what a thread brings 16 bytes of: an address, and what is added to it. here is 16, or 0 behind the last row.
+type piece struct {
+	from   string
+	offset int
+	here   string
+}
+
 // Emit implements [Kernel].
 func (p *warpProduct) Emit(launch nvptx.Launch, f Fit) []byte {
-	e := &warpEmitter{of: p, emitter: &emitter{product: p.product, entry: entry{kernel: p.source, launch: launch, typ: p.elem, target: "sm_80", resident: 1}, fit: f, few: true}}
+	e := &warpEmitter{of: p, emitter: &emitter{product: p.with(f), entry: entry{kernel: p.source, launch: launch, typ: p.elem, target: "sm_80", resident: 1}, fit: f}}
 	if launch.Programmatic {
 		e.target = "sm_90"
 	}
 	e.parameters()
 	e.place()
 	e.tile(0)
-	for range 2 * f.Rows / 2 {
+	for range f.Rows {
 		e.acc = append(e.acc, e.New("f"))
 	}
 	e.find()
@@ -169,6 +203,7 @@ func (p *warpProduct) Emit(launch nvptx.Launch, f Fit) []byte {
 	}
 	e.products(false)
 	e.Mark(results)
+	e.join()
 	e.results()
 	return e.text(warpThreads)
 }
@@ -176,51 +211,73 @@ func (p *warpProduct) Emit(launch nvptx.Launch, f Fit) []byte {
 // find finds what the thread brings of stages, and where it finds what it multiplies.
 func (e *warpEmitter) find() {
 	f, pitch := e.fit, e.of.codesPitch()
+	wide := e.block.columns
 	warp := e.r("shr.u32", "%s, 5", e.thread)
+	team, among := e.r("div.u32", "%s, %d", warp, warpCount/f.Teams), e.r("and.b32", "%s, %d", warp, warpCount/f.Teams-1)
 	// As two warps of 16 columns each would have it.
-	e.group, e.warp = e.r("shr.u32", "%s, 1", warp), e.r("shl.b32", "%s, 1", e.r("and.b32", "%s, 1", warp))
-
-	units := pitch / 16 // of a row
-	row, unit := e.r("div.u32", "%s, %d", e.thread, units), e.r("and.b32", "%s, %d", e.thread, units-1)
-	for i := range units {
-		at := e.r("add.s32", "%s, %d", row, i*columns/units)
-		from := e.Make("rd", "mad.wide.u32", "%s, %d, %s", e.row(at), f.Inner*e.bits/8, e.matrix[2*i/units].codes)
-		e.froms = append(e.froms, e.plus(from, e.r("shl.b32", "%s, 4", unit)))
-	}
-	e.to = e.r("mad.lo.s32", "%s, 16, %s", e.thread, e.r("add.s32", "%s, %d", e.base, e.of.codesAt(f)))
-
-	xRow, xUnit := e.r("shr.u32", "%s, 3", e.thread), e.r("and.b32", "%s, 7", e.thread)
-	swizzled := e.r("xor.b32", "%s, %s", xUnit, e.r("and.b32", "%s, 7", xRow))
-	e.rowsTo = e.r("mad.lo.s32", "%s, 128, %s", xRow, e.r("mad.lo.s32", "%s, 16, %s", swizzled, e.base))
-	for i := 0; i < f.Rows; i += warpThreads / 8 {
-		m := e.r("add.s32", "%s, %s", e.m0, e.r("add.s32", "%s, %d", xRow, i))
-		e.rowsHere = append(e.rowsHere, e.either(e.Make("p", "setp.lt.s32", "%s, %s", m, e.M), "r", "16", "0"))
-		from := e.Make("rd", "mad.wide.u32", "%s, %d, %s", m, 2*f.Inner, e.args["x"])
-		e.rowsFrom = append(e.rowsFrom, e.plus(from, e.r("shl.b32", "%s, 4", xUnit)))
-	}
-	if f.Rows < warpThreads/8 {
-		e.mine = e.Make("p", "setp.lt.u32", "%s, %d", xRow, f.Rows)
+	e.group, e.warp = e.r("shr.u32", "%s, 1", among), e.r("shl.b32", "%s, 1", e.r("and.b32", "%s, 1", among))
+	if f.Teams > 1 {
+		e.others = e.Make("p", "setp.ne.u32", "%s, 0", team)
 	}
 
-	upper := e.Make("p", "setp.ge.u32", "%s, %d", e.thread, columns/2)
+	// Threads side by side bring 64 elements of a row, then those of other rows, then those of other teams.
+	e.codesTo = e.r("mad.lo.s32", "%s, 16, %s", e.thread, e.r("add.s32", "%s, %d", e.base, e.of.codesAt(f)))
+	units := pitch / 16
+	at, unit := e.r("div.u32", "%s, %d", e.thread, units), e.r("and.b32", "%s, %d", e.thread, units-1)
+	first := e.r("mad.lo.s32", "%s, %d, %s", e.r("div.u32", "%s, %d", at, wide), pitch, e.r("shl.b32", "%s, 4", unit))
+	for i := 0; i < warpCount*warpColumns; i += warpThreads / units {
+		if i < wide {
+			row := e.r("add.s32", "%s, %d", e.r("rem.u32", "%s, %d", at, wide), i)
+			codes := e.matrix[0].codes
+			if e.form == siluMul {
+				codes = e.either(e.Make("p", "setp.ge.u32", "%s, %d", row, wide/2), "rd", e.matrix[1].codes, codes)
+			}
+			from := e.Make("rd", "mad.wide.u32", "%s, %d, %s", e.row(row), f.Inner*e.bits/8, codes)
+			e.codes = append(e.codes, piece{e.plus(from, first), 0, "16"})
+			continue
+		}
+		same := e.codes[(i%wide)*units/warpThreads]
+		e.codes = append(e.codes, piece{same.from, i / wide * pitch, "16"})
+	}
+
+	at, unit = e.r("shr.u32", "%s, 3", e.thread), e.r("and.b32", "%s, 7", e.thread)
+	e.rowsTo = e.r("mad.lo.s32", "%s, 128, %s", at, e.r("mad.lo.s32", "%s, 16, %s", e.r("xor.b32", "%s, %s", unit, e.r("and.b32", "%s, 7", at)), e.base))
+	first = e.r("mad.lo.s32", "%s, 128, %s", e.r("div.u32", "%s, %d", at, f.Rows), e.r("shl.b32", "%s, 4", unit))
+	for i := 0; i < f.Teams*f.Rows; i += warpThreads / 8 {
+		if i < f.Rows {
+			m := e.r("add.s32", "%s, %s", e.m0, e.r("add.s32", "%s, %d", e.r("rem.u32", "%s, %d", at, f.Rows), i))
+			here := e.either(e.Make("p", "setp.lt.s32", "%s, %s", m, e.M), "r", "16", "0")
+			e.x = append(e.x, piece{e.plus(e.Make("rd", "mad.wide.u32", "%s, %d, %s", m, 2*f.Inner, e.args["x"]), first), 0, here})
+			continue
+		}
+		same := e.x[(i%f.Rows)*8/warpThreads]
+		e.x = append(e.x, piece{same.from, i / f.Rows * 128, same.here})
+	}
+	if n := f.Teams * f.Rows; n < warpThreads/8 {
+		e.hasRows = e.Make("p", "setp.lt.u32", "%s, %d", at, n)
+	}
+
+	upper := e.Make("p", "setp.ge.u32", "%s, %d", e.thread, wide/2)
 	stored := e.row(e.thread)
 	for i, of := range [][2]string{{e.matrix[0].scales, e.matrix[1].scales}, {e.matrix[0].biases, e.matrix[1].biases}} {
 		e.arrays[i] = e.Make("rd", "mad.wide.u32", "%s, %d, %s", stored, 2*f.Inner/e.product.group, e.either(upper, "rd", of[1], of[0]))
 	}
 	scales := e.r("add.s32", "%s, %d", e.base, e.of.scalesAt(f))
 	e.scales = e.r("mad.lo.s32", "%s, %d, %s", e.thread, f.Chunk, scales)
+	if wide < warpThreads {
+		e.hasScales = e.Make("p", "setp.lt.u32", "%s, %d", e.thread, wide)
+	}
 
-	column := e.r("mad.lo.s32", "%s, %d, %s", warp, warpColumns, e.quad)
+	e.column0 = e.r("mad.lo.s32", "%s, %d, %s", among, warpColumns, e.quad)
 	e.useX = e.r("shl.b32", "%s, 4", e.r("xor.b32", "%s, %s", e.r("shl.b32", "%s, 1", e.member), e.quad))
 	e.useX = e.r("mad.lo.s32", "%s, 128, %s", e.quad, e.r("add.s32", "%s, %s", e.useX, e.base))
+	e.useX = e.r("mad.lo.s32", "%s, %d, %s", team, e.of.rowsBytes(f), e.useX)
 	e.useCodes = e.r("mad.lo.s32", "%s, %d, %s", e.member, pitch/4, e.r("add.s32", "%s, %d", e.base, e.of.codesAt(f)))
-	e.useCodes = e.r("mad.lo.s32", "%s, %d, %s", column, pitch, e.useCodes)
-	e.useScales = e.r("mad.lo.s32", "%s, %d, %s", column, f.Chunk, scales)
-	if e.product.group == 32 { // two of the four threads have one
-		e.useScales = e.r("mad.lo.s32", "%s, 2, %s", e.r("shr.u32", "%s, 1", e.member), e.useScales)
-	}
+	e.useCodes = e.r("mad.lo.s32", "%s, %d, %s", e.r("mad.lo.s32", "%s, %d, %s", team, wide, e.column0), pitch, e.useCodes)
+	group := e.r("div.u32", "%s, %d", e.r("mad.lo.s32", "%s, 4, %s", team, e.member), e.product.group/16) // the thread's of a stage
+	e.useScales = e.r("mad.lo.s32", "%s, 2, %s", group, e.r("mad.lo.s32", "%s, %d, %s", e.column0, f.Chunk, scales))
 	for range f.Rows / 8 {
-		e.x = append(e.x, [4]string{e.New("r"), e.New("r"), e.New("r"), e.New("r")})
+		e.eights = append(e.eights, [4]string{e.New("r"), e.New("r"), e.New("r"), e.New("r")})
 	}
 	for i := range e.words {
 		for range e.bits / 2 {
@@ -246,39 +303,43 @@ func (e *warpEmitter) around(place, where string, size, count int) {
 func (e *warpEmitter) bring() {
 	f := e.fit
 	some := e.Make("p", "setp.gt.s32", "%s, 0", e.left)
-	where, rows, codes := some, e.ahead(2*warpDepth), e.ahead(e.of.codesPitch())
-	if e.mine != "" {
-		where = e.Make("p", "and.pred", "%s, %s", some, e.mine)
+	also := func(p, other string) string {
+		if other == "" {
+			return p
+		}
+		return e.Make("p", "and.pred", "%s, %s", p, other)
 	}
-	to := e.r("add.s32", "%s, %s", e.rowsTo, e.slot)
-	for i, here := range e.rowsHere {
-		e.Line("@%s cp.async.cg.shared.global.L2::128B \t[%s+%d], [%s], 16, %s", where, to, i*warpThreads/8*128, e.Make("rd", "add.s64", "%s, %s", e.rowsFrom[i], rows), here)
-	}
-	to = e.r("add.s32", "%s, %s", e.to, e.slot)
-	for i, from := range e.froms {
-		e.Line("@%s cp.async.cg.shared.global.L2::128B \t[%s+%d], [%s], 16", some, to, i*warpThreads*16, e.Make("rd", "add.s64", "%s, %s", from, codes))
+	for _, part := range []struct {
+		where, to string
+		pieces    []piece
+		each      int // bytes of a row
+	}{{also(some, e.hasRows), e.rowsTo, e.x, 2 * f.stageDepth()}, {some, e.codesTo, e.codes, e.of.codesPitch() * f.Teams}} {
+		to := e.r("add.s32", "%s, %s", part.to, e.slot)
+		behind := e.Make("rd", "mul.wide.u32", "%s, %d", e.asked, part.each)
+		from := map[string]string{}
+		for i, piece := range part.pieces {
+			if from[piece.from] == "" {
+				from[piece.from] = e.Make("rd", "add.s64", "%s, %s", piece.from, behind)
+			}
+			e.Line("@%s cp.async.cg.shared.global.L2::128B \t[%s+%d], [%s+%d], 16, %s", part.where, to, i*warpThreads*16, from[piece.from], piece.offset, piece.here)
+		}
 	}
 	begins := e.Make("p", "setp.eq.u32", "%s, 0", e.r("and.b32", "%s, %d", e.asked, e.of.periodOf(f)-1))
 	how := "ca"
 	if f.Chunk == 16 {
 		how = "cg"
 	}
-	both := e.Make("p", "and.pred", "%s, %s", some, begins)
-	to = e.r("add.s32", "%s, %s", e.scales, e.chunkTo)
-	scales := e.Make("rd", "cvt.u64.u32", "%s", e.r("mul.lo.s32", "%s, %d", e.r("div.u32", "%s, %d", e.asked, e.of.periodOf(f)), f.Chunk))
+	where := also(also(some, begins), e.hasScales)
+	to := e.r("add.s32", "%s, %s", e.scales, e.chunkTo)
+	behind := e.Make("rd", "mul.wide.u32", "%s, %d", e.r("div.u32", "%s, %d", e.asked, e.of.periodOf(f)), f.Chunk)
 	for i, from := range e.arrays {
-		e.Line("@%s cp.async.%s.shared.global \t[%s+%d], [%s], %d", both, how, to, i*columns*f.Chunk, e.Make("rd", "add.s64", "%s, %s", from, scales), f.Chunk)
+		e.Line("@%s cp.async.%s.shared.global \t[%s+%d], [%s], %d", where, how, to, i*e.block.columns*f.Chunk, e.Make("rd", "add.s64", "%s, %s", from, behind), f.Chunk)
 	}
 	e.Line("cp.async.commit_group")
 	e.around(e.chunkTo, begins, e.of.chunkBytes(f), e.of.chunkSlots(f))
 	e.around(e.slot, "", e.of.slotBytes(f), f.Slots)
 	e.Line("add.s32 \t%s, %s, 1", e.asked, e.asked)
 	e.Line("sub.s32 \t%s, %s, 1", e.left, e.left)
-}
-
-// ahead is how many bytes behind the first stage of a row the next one lies that is asked for.
-func (e *warpEmitter) ahead(each int) string {
-	return e.Make("rd", "mul.wide.u32", "%s, %d", e.asked, each)
 }
 
 // read reads the thread's codes and scales of the stage that is used next. Behind the last stage it reads what nobody uses.
@@ -290,24 +351,21 @@ func (e *warpEmitter) read() {
 	}
 	at := e.r("add.s32", "%s, %s", e.useScales, e.useChunk)
 	within := e.r("and.b32", "%s, %d", e.used, e.of.periodOf(f)-1) // the stage of those that the chunk is for
-	switch e.product.group {
-	case 32:
-		at = e.r("mad.lo.s32", "%s, 4, %s", within, at)
-	case 64:
-		at = e.r("mad.lo.s32", "%s, 2, %s", within, at)
-	default:
+	if each := f.stageDepth() / e.product.group; each > 0 {
+		at = e.r("mad.lo.s32", "%s, %d, %s", within, 2*each, at)
+	} else { // two stages have one scale
 		at = e.r("add.s32", "%s, %s", at, e.r("and.b32", "%s, -2", within))
 	}
 	for i, r := range e.raw {
 		for k, to := range r {
-			e.Line("ld.shared.u16 \t%s, [%s+%d]", to, at, (8*i+k*columns)*f.Chunk)
+			e.Line("ld.shared.u16 \t%s, [%s+%d]", to, at, (8*i+k*e.block.columns)*f.Chunk)
 		}
 	}
 }
 
 // readX reads the thread's eight elements of x for one of the two halves of a stage, of one row.
 func (e *warpEmitter) readX(from string, j int) {
-	e.Line("ld.shared.v4.b32 \t{%s}, [%s+%d]", list(e.x[j][:]), from, 1024*j)
+	e.Line("ld.shared.v4.b32 \t{%s}, [%s+%d]", list(e.eights[j][:]), from, 1024*j)
 }
 
 // next counts the stage on that is used.
@@ -322,7 +380,7 @@ func (e *warpEmitter) next() {
 // once is not enough, and the sums cannot be used.
 func (e *warpEmitter) products(once bool) (far string) {
 	f := e.fit
-	stages := f.Inner / warpDepth
+	stages := f.Inner / f.stageDepth()
 	for _, r := range []string{e.asked, e.slot, e.chunkTo, e.useSlot, e.useChunk, e.used} {
 		e.Line("mov.b32 \t%s, 0", r)
 	}
@@ -338,13 +396,13 @@ func (e *warpEmitter) products(once bool) (far string) {
 	e.Line("cp.async.wait_group \t%d", f.Slots-1)
 	e.Line("bar.sync \t0")
 	e.read()
-	for j := range e.x {
+	for j := range e.eights {
 		e.readX(e.useX, j)
 	}
-	rest, end := e.r("mov.b32", "%d", f.Inner), e.r("mov.b32", "0")
+	rest, end := e.r("mov.b32", "%d", stages*warpDepth), e.r("mov.b32", "0")
 	phases, stage := e.Label(), e.Label()
 	e.Mark(phases)
-	e.Line("max.s32 \t%s, %s, 0", end, e.r("sub.s32", "%s, %d", rest, warpPhase(f.Inner)))
+	e.Line("max.s32 \t%s, %s, 0", end, e.r("sub.s32", "%s, %d", rest, warpPhase(stages*warpDepth)))
 	for _, v := range e.acc {
 		e.Line("mov.f32 \t%s, 0f00000000", v)
 	}
@@ -364,6 +422,42 @@ func (e *warpEmitter) products(once bool) (far string) {
 		far = e.Make("p", "setp.ne.u32", "%s, 0", e.r("and.b32", "%s, %d", far, 0x80008000))
 	}
 	return far
+}
+
+// join adds the sums of all teams, in their order. The first one has them then.
+func (e *warpEmitter) join() {
+	if e.others == "" {
+		return
+	}
+	f := e.fit
+	size := e.of.teamBytes(f) / (f.Teams - 1)
+	own := e.r("rem.u32", "%s, %d", e.thread, warpThreads/f.Teams)
+	number := e.r("sub.s32", "%s, 1", e.r("div.u32", "%s, %d", e.thread, warpThreads/f.Teams))
+	to := e.r("mad.lo.s32", "%s, 16, %s", own, e.base)
+	e.Line("bar.sync \t0") // stages are done with
+	first, done := e.Label(), e.Label()
+	e.Line("@!%s bra \t%s", e.others, first)
+	at := e.r("mad.lo.s32", "%s, %d, %s", number, size, to)
+	each := 16 * warpThreads / f.Teams
+	for i := 0; i < len(e.acc); i += 4 {
+		e.Line("st.shared.v4.f32 \t[%s+%d], {%s}", at, i/4*each, list(e.acc[i:][:4]))
+	}
+	e.Mark(first)
+	e.Line("bar.sync \t0")
+	e.Line("@%s bra \t%s", e.others, done)
+	for team := range f.Teams - 1 {
+		for i := 0; i < len(e.acc); i += 4 {
+			var v [4]string
+			for j := range v {
+				v[j] = e.New("f")
+			}
+			e.Line("ld.shared.v4.f32 \t{%s}, [%s+%d]", list(v[:]), to, team*size+i/4*each)
+			for j, v := range v {
+				e.Line("add.rn.f32 \t%s, %s, %s", e.acc[i+j], e.acc[i+j], v)
+			}
+		}
+	}
+	e.Mark(done)
 }
 
 // stage multiplies a stage. Before the last of its four steps all that a thread needs of it lies in registers: its place is asked for again then, and of the next stage all is
@@ -405,11 +499,11 @@ func (e *warpEmitter) stage(far string, once bool) {
 			e.read()
 			x = e.r("add.s32", "%s, %s", e.useX, e.useSlot)
 		}
-		for j := range e.x {
+		for j := range e.eights {
 			for tile := range a {
 				sums := list(e.acc[tile*e.fit.Rows/2+4*j:][:4])
 				name := e.typ.String()
-				e.Line("mma.sync.aligned.m16n8k16.row.col.f32.%s.%s.f32 \t{%s}, {%s}, {%s}, {%s}", name, name, sums, list(a[tile][:]), strings.Join(e.x[j][step%2*2:][:2], ", "), sums)
+				e.Line("mma.sync.aligned.m16n8k16.row.col.f32.%s.%s.f32 \t{%s}, {%s}, {%s}, {%s}", name, name, sums, list(a[tile][:]), strings.Join(e.eights[j][step%2*2:][:2], ", "), sums)
 			}
 			if x != "" {
 				e.readX(x, j)

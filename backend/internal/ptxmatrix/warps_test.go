@@ -21,9 +21,9 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// warpFit is how a product with an inner index of k is launched on a GPU whose tensor cores take products of one warp, by blocks of so many rows.
-func warpFit(p ptxmatrix.Kernel, groups [3]uint64, k, rows int) (ptxmatrix.Fit, bool) {
-	return ptxmatrix.FitOf(p, groups, ptxmatrix.Given{Aligned: true, Multiprocessors: 1, Constant: func(name string) (int64, bool) { return int64(k), name == "K" }}, rows, 1)
+// warpFit is how a product with an inner index of k is launched on a GPU whose tensor cores take products of one warp, by blocks of so many rows and teams.
+func warpFit(p ptxmatrix.Kernel, groups [3]uint64, k, rows, teams int) (ptxmatrix.Fit, bool) {
+	return ptxmatrix.FitOf(p, groups, ptxmatrix.Given{Aligned: true, Multiprocessors: 1, Constant: func(name string) (int64, bool) { return int64(k), name == "K" }}, rows, teams)
 }
 
 // warpProgram is a plain product of m rows with a matrix of n, made ready to run.
@@ -83,7 +83,7 @@ func TestWarpsRoundOnce(t *testing.T) {
 		for _, rows := range []int{64, 32, 16} {
 			program := warpProgram{p: p, groups: [3]uint64{(n + 31) / 32, (m + 31) / 32, 1}, k: x.k, m: m, n: n}
 			var ok bool
-			program.f, ok = warpFit(p, program.groups, x.k, rows)
+			program.f, ok = warpFit(p, program.groups, x.k, rows, 1)
 			require.True(t, ok)
 			text := string(p.Emit(nvptx.Launch{Values: true}, program.f))
 			before, behind, found := strings.Cut(text, "bar.red.or.pred")
@@ -138,7 +138,7 @@ func TestWarpPhasesHold(t *testing.T) {
 	_, p := describedFor(t, ampere, "affine_qmm_t_float16_t_gs_128_b_8_alN_false_batch_0")
 	program := warpProgram{p: p, groups: [3]uint64{1, 1, 1}, k: k, m: m, n: n}
 	var ok bool
-	program.f, ok = warpFit(p, program.groups, k, 16)
+	program.f, ok = warpFit(p, program.groups, k, 16, 1)
 	require.True(t, ok)
 	numbers := number16{ir.F16}
 	// Products of the first group of weights are 1 and little more. Of each eight behind it seven are just below 2·2^−24, of which 2^−24 is left, and one is just below 2^−24: a sum
@@ -239,13 +239,13 @@ func TestWarpWaits(t *testing.T) {
 	sample.Seldom(t)
 	const m, n = 2, 4
 	_, p := describedFor(t, ada, "affine_qmm_t_float16_t_gs_32_b_4_alN_false_batch_0")
-	for _, rows := range sample.Of(t, "products of warps whose waits are left out", []int{64, 16}, 1) {
-		k := map[int]int{64: 1280, 16: 1792}[rows]
+	for _, x := range sample.Of(t, "products of warps whose waits are left out", [][3]int{{64, 1, 1280}, {16, 1, 1792}, {16, 4, 1280}}, 1) {
+		rows, teams, k := x[0], x[1], x[2]
 		program := warpProgram{p: p, groups: [3]uint64{1, 1, 1}, k: k, m: m, n: n}
 		var ok bool
-		program.f, ok = warpFit(p, program.groups, k, rows)
+		program.f, ok = warpFit(p, program.groups, k, rows, teams)
 		require.True(t, ok)
-		require.Zero(t, k/64%program.f.Slots, "what is read behind the last stage lies where results come")
+		require.Zero(t, k/64/teams%program.f.Slots, "what is read behind the last stage lies where results come")
 		lines := strings.SplitAfter(string(p.Emit(nvptx.Launch{Values: true}, program.f)), "\n")
 		r, numbers := rand.New(rand.NewPCG(3, 4)), number16{ir.F16}
 		_, x := numbers.numbers(r, m*k, normal(1))
@@ -269,8 +269,8 @@ func TestWarpWaits(t *testing.T) {
 				}
 			}
 		}
-		// The barriers around the results.
-		for _, i := range waits[len(waits)-2:] {
+		// The barriers around the results, and around the sums of teams.
+		for _, i := range waits[len(waits)-2*min(teams, 2):] {
 			require.Equal(t, "bar.sync", strings.Fields(lines[i])[0])
 			text := slices.Clone(lines)
 			text[i] = ""
