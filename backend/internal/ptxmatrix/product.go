@@ -79,7 +79,7 @@ const reserved = 1 << 10
 func (g GPU) warpgroups() bool { return g.Major == 9 && g.Minor == 0 }
 
 // Of returns the code for a kernel of the builtin library with some function constants; nil if there is none. GPUs other than those of compute capability 9.0
-// have code for products of affine codes and with vectors only.
+// have code for products only.
 func Of(k *air.Kernel, constants []ir.FunctionConstant, gpu GPU) Kernel {
 	if v := vectorOf(k, constants, gpu); v != nil {
 		return v
@@ -87,6 +87,9 @@ func Of(k *air.Kernel, constants []ir.FunctionConstant, gpu GPU) Kernel {
 	if !gpu.warpgroups() {
 		if p := warpProductOf(k, constants, gpu); p != nil {
 			return p
+		}
+		if b := blockProductOf(k, gpu); b != nil {
+			return b
 		}
 		return nil
 	}
@@ -99,7 +102,7 @@ func Of(k *air.Kernel, constants []ir.FunctionConstant, gpu GPU) Kernel {
 	if a := attentionOf(k, constants); a != nil {
 		return a
 	}
-	if b := blockProductOf(k); b != nil {
+	if b := blockProductOf(k, gpu); b != nil {
 		return b
 	}
 	return nil
