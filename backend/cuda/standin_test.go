@@ -129,6 +129,7 @@ func TestFits(t *testing.T) {
 		return slices.IndexFunc(kinds, func(r *regexp.Regexp) bool { return r.MatchString(name) })
 	}
 	var fitted [6]atomic.Int64 // launches, by kind
+	var gpu ptxmatrix.GPU
 	serve(t, fakecuda.Options{Fits: func(k *air.Kernel, constants []ir.FunctionConstant, note []byte, groups [3]uint64) (grid [3]uint64, threads, shared uint32, err error) {
 		f, err := ptxmatrix.Noted(note)
 		if err != nil {
@@ -137,11 +138,21 @@ func TestFits(t *testing.T) {
 		if kind := kindOf(k.Name); kind >= 0 {
 			fitted[kind].Add(1)
 		}
-		grid, threads, shared = ptxmatrix.Of(k, constants, ptxmatrix.Hopper).Launch(groups, f)
+		grid, threads, shared = ptxmatrix.Of(k, constants, gpu).Launch(groups, f)
 		return grid, threads, shared, nil
 	}})
-	for _, plan := range sample.Turns(t, t.Name(), []cuda.Plan{cuda.Edges, cuda.Stream}) {
-		conformance.Run(t, func() backend.Device { return softly{standIn(t, cuda.Options{Plan: plan}.WithFits())} }, conformance.Options{
+	for _, x := range sample.Turns(t, t.Name(), []struct {
+		plan       cuda.Plan
+		capability string
+		gpu        ptxmatrix.GPU
+	}{
+		{cuda.Edges, "", ptxmatrix.Hopper}, {cuda.Stream, "", ptxmatrix.Hopper},
+		{cuda.Edges, "8.0", ptxmatrix.GPU{Major: 8, Memory: 164 << 10}}, {cuda.Stream, "8.9", ptxmatrix.GPU{Major: 8, Minor: 9, Memory: 100 << 10}},
+	}) {
+		gpu = x.gpu
+		conformance.Run(t, func() backend.Device {
+			return softly{standIn(t, cuda.Options{Plan: x.plan, Capability: x.capability}.WithFits())}
+		}, conformance.Options{
 			Unsupported: map[string]string{"generated/*": "there is no code for it"},
 			Cases:       8, Values: 2, Regular: 16,
 			Other: func() backend.Device { return cpu.New(1) },

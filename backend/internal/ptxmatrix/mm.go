@@ -214,10 +214,7 @@ const blockRing = 2
 func (p *blockProduct) Emit(launch nvptx.Launch, f Fit) []byte {
 	e := &blockEmitter{of: p, format: p.format, emitter: &emitter{product: p.product, entry: entry{kernel: p.source, launch: launch, typ: p.elem}, fit: f}}
 	if p.alone() {
-		e.resident, e.target = 1, "sm_80"
-		if launch.Programmatic {
-			e.target = "sm_90"
-		}
+		e.resident, e.target = 1, elder(launch)
 	}
 	e.parameters()
 	e.place()

@@ -79,7 +79,7 @@ const reserved = 1 << 10
 func (g GPU) warpgroups() bool { return g.Major == 9 && g.Minor == 0 }
 
 // Of returns the code for a kernel of the builtin library with some function constants; nil if there is none. GPUs other than those of compute capability 9.0
-// have code for products only.
+// have none for attention of few queries.
 func Of(k *air.Kernel, constants []ir.FunctionConstant, gpu GPU) Kernel {
 	if v := vectorOf(k, constants, gpu); v != nil {
 		return v
@@ -91,6 +91,9 @@ func Of(k *air.Kernel, constants []ir.FunctionConstant, gpu GPU) Kernel {
 		if b := blockProductOf(k, gpu); b != nil {
 			return b
 		}
+		if a := attentionOf(k, constants, gpu); a != nil {
+			return a
+		}
 		return nil
 	}
 	if p := productOf(k); p != nil {
@@ -99,7 +102,7 @@ func Of(k *air.Kernel, constants []ir.FunctionConstant, gpu GPU) Kernel {
 	if p := turnedOf(k, constants); p != nil {
 		return p
 	}
-	if a := attentionOf(k, constants); a != nil {
+	if a := attentionOf(k, constants, gpu); a != nil {
 		return a
 	}
 	if b := blockProductOf(k, gpu); b != nil {

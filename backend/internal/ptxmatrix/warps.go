@@ -183,10 +183,7 @@ type piece struct {
 
 // Emit implements [Kernel].
 func (p *warpProduct) Emit(launch nvptx.Launch, f Fit) []byte {
-	e := &warpEmitter{of: p, emitter: &emitter{product: p.with(f), entry: entry{kernel: p.source, launch: launch, typ: p.elem, target: "sm_80", resident: 1}, fit: f}}
-	if launch.Programmatic {
-		e.target = "sm_90"
-	}
+	e := &warpEmitter{of: p, emitter: &emitter{product: p.with(f), entry: entry{kernel: p.source, launch: launch, typ: p.elem, target: elder(launch), resident: 1}, fit: f}}
 	e.parameters()
 	e.place()
 	e.tile(0)
