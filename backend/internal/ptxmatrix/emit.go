@@ -165,7 +165,7 @@ func (e *emitter) place() {
 		}
 		return e.args["N"]
 	}
-	wide := e.block.across()
+	wide := e.fit.columns()
 	switch e.form {
 	case siluMul:
 		wide /= 2
@@ -259,7 +259,7 @@ func (e *emitter) tile(asked int) {
 func (e *emitter) row(at string) string {
 	switch e.form {
 	case siluMul:
-		at = e.r("and.b32", "%s, %d", at, e.block.across()/2-1)
+		at = e.r("and.b32", "%s, %d", at, e.fit.columns()/2-1)
 	case rope:
 		return e.turnedRow(at)
 	}
@@ -571,7 +571,7 @@ func (e *emitter) affines(far string) (rows [2]affine) {
 		}
 		return e.either(lower, "r", v[0], v[1])
 	}
-	e.apart(own(0), own(1), far)
+	e.apart(e.bits, own(0), own(1), far)
 	return rows
 }
 
@@ -584,13 +584,13 @@ func (e *emitter) holds() bool { return e.typ == ir.F16 || e.bits == 4 }
 // bits. With a bias of 0 it always fits. Two of them lie side by side in a word.
 // Its halves are compared together: that of a scale is less than 2^15, which is added to that of a bias. An exponent of 0 stands for that of 1: taken as it is, rows are
 // rounded twice that need not be, and none the other way round.
-func (e *emitter) apart(scale, bias, some string) {
+func (e *entry) apart(bits int, scale, bias, some string) {
 	fraction, most := 10, 31
 	if e.typ == ir.BF16 {
 		fraction, most = 7, 255
 	}
 	// The sum is below 2^(1 + max(exponent of the scale + bits, exponent of the bias) + 1).
-	below, above := 24-fraction-e.bits-2, 24-fraction-2
+	below, above := 24-fraction-bits-2, 24-fraction-2
 	const half, rest, lowest = 0x10001, 0x7FFF7FFF, 0x80008000
 	exponents := most << fraction * half
 	s := e.r("and.b32", "%s, %d", scale, exponents)
@@ -756,15 +756,15 @@ func (e *emitter) twice(to string, words []string, scale, bias string) {
 	if e.bits == 4 {
 		second = 20
 	}
-	e.twiceOf(to, e.both(words), 0, second, scale, bias)
+	e.twiceOf(e.bits, to, e.both(words), 0, second, scale, bias)
 }
 
 // twiceOf does so with two codes that lie at two places of a word.
-func (e *emitter) twiceOf(to, word string, first, second int, scale, bias string) {
+func (e *entry) twiceOf(bits int, to, word string, first, second int, scale, bias string) {
 	scale, bias = e.low(scale), e.low(bias)
 	var v [2]string
 	for k, shift := range []int{first, second} {
-		code := e.r("and.b32", "%s, %d", e.r("shr.u32", "%s, %d", word, shift), 1<<e.bits-1)
+		code := e.r("and.b32", "%s, %d", e.r("shr.u32", "%s, %d", word, shift), 1<<bits-1)
 		code = e.r("sub.rn.f32", "%s, 0f4B000000", e.r("or.b32", "%s, 0x4B000000", code))
 		v[k] = e.r("fma.rn.f32", "%s, %s, %s", code, scale, bias)
 	}
@@ -772,7 +772,7 @@ func (e *emitter) twiceOf(to, word string, first, second int, scale, bias string
 }
 
 // low is the low half of a register as f32.
-func (e *emitter) low(v string) string {
+func (e *entry) low(v string) string {
 	low, high := e.New("rs"), e.New("rs")
 	e.Line("mov.b32 \t{%s, %s}, %s", low, high, v)
 	return e.widened(low)

@@ -114,7 +114,7 @@ func (e *emitter) fetch() {
 func (e *emitter) keptStage(far string, once bool) {
 	if far != "" {
 		pair := func(v [2]string) string { return e.r("prmt.b32", "%s, %s, 0x5410", v[0], v[1]) }
-		e.apart(pair(e.kept.scale), pair(e.kept.bias), far)
+		e.apart(e.bits, pair(e.kept.scale), pair(e.kept.bias), far)
 	}
 	var scale, bias [2]string
 	for i := range 2 {
@@ -151,7 +151,7 @@ func (e *emitter) keptStage(far string, once bool) {
 					shift += 8 * (step % 2)
 				}
 				if !once {
-					e.twiceOf(to, word, shift, shift+16, scale[i], bias[i])
+					e.twiceOf(e.bits, to, word, shift, shift+16, scale[i], bias[i])
 					continue
 				}
 				if shift == 8 && e.bits == 4 {

@@ -42,11 +42,7 @@ func blockProductOf(k *air.Kernel, gpu GPU) *blockProduct {
 	if m[2] == "bf16" {
 		p.elem = ir.BF16
 	}
-	b := &blockProduct{p, blockFormats[m[1]], gpu}
-	if b.alone() {
-		p.block = shape{warpThreads, columns / 2}
-	}
-	return b
+	return &blockProduct{p, blockFormats[m[1]], gpu}
 }
 
 // codeSlots are those of chunks: one that is multiplied, and one on its way.
@@ -111,7 +107,10 @@ func (p *blockProduct) Fit(groups [3]uint64, given Given) Fit {
 		}
 	}
 	best := Fit{}
-	rows, wide := p.tiles(groups)
+	across := 0
+	if p.alone() {
+		across = columns / 2
+	}
 	least := uint64(0)
 	// Cycles of a chunk: of tensor cores, or of decoding.
 	cycles := []uint64{8400, 5400, 4800}
@@ -125,10 +124,11 @@ func (p *blockProduct) Fit(groups [3]uint64, given Given) Fit {
 		}
 	}
 	for i, c := range []int{128, 64, 32} {
-		f := Fit{Rows: c, Aligned: given.Aligned, Long: int(k) > p.most() || p.alone(), Inner: int(k)}
+		f := Fit{Rows: c, Aligned: given.Aligned, Long: int(k) > p.most() || p.alone(), Inner: int(k), Columns: across}
 		if f.Long && c > 64 || p.memory(f) > p.gpu.Memory-reserved { // a thread has no registers for what phases before have added up, or a block no memory
 			continue
 		}
+		rows, wide := p.tiles(groups, f)
 		blocks := wide * ((rows + uint64(c) - 1) / uint64(c))
 		m := uint64(max(1, given.Multiprocessors))
 		if cost := (blocks + m - 1) / m * cycles[i]; least == 0 || cost < least {
@@ -139,8 +139,8 @@ func (p *blockProduct) Fit(groups [3]uint64, given Given) Fit {
 }
 
 // tiles is how many rows a grid of tiles of 32 by 32 results makes results for, and how many blocks lie side by side.
-func (p *blockProduct) tiles(groups [3]uint64) (rows, wide uint64) {
-	n := uint64(p.block.across() / 32)
+func (*blockProduct) tiles(groups [3]uint64, f Fit) (rows, wide uint64) {
+	n := uint64(f.columns() / 32)
 	return 32 * groups[1], (groups[0] + n - 1) / n
 }
 
@@ -152,8 +152,8 @@ func (*blockProduct) Wide(name string) bool { return name == "x" || name == "w" 
 
 // Launch implements [Kernel].
 func (p *blockProduct) Launch(groups [3]uint64, f Fit) (grid [3]uint64, threadsOf, shared uint32) {
-	rows, wide := p.tiles(groups)
-	return [3]uint64{(rows + uint64(f.Rows) - 1) / uint64(f.Rows), wide, 1}, uint32(p.block.crew()), uint32(p.memory(f))
+	rows, wide := p.tiles(groups, f)
+	return [3]uint64{(rows + uint64(f.Rows) - 1) / uint64(f.Rows), wide, 1}, uint32(f.blockThreads()), uint32(p.memory(f))
 }
 
 // xBytes are those of x of a stage.
@@ -178,11 +178,11 @@ func (p *blockProduct) ahead(f Fit) int {
 
 // beside is what a block has in shared memory beside x: chunks, sums of x, and what is lost to alignment.
 func (p *blockProduct) beside(f Fit) int {
-	return codeSlots*p.block.across()*p.format.pitch + p.sumBytes(f) + alignment
+	return codeSlots*f.columns()*p.format.pitch + p.sumBytes(f) + alignment
 }
 
 func (p *blockProduct) memory(f Fit) int {
-	return max(p.xSlots(f)*p.xBytes(f)+p.beside(f), 2*p.pitch()*f.Rows+alignment)
+	return max(p.xSlots(f)*p.xBytes(f)+p.beside(f), 2*f.pitch()*f.Rows+alignment)
 }
 
 // blockEmitter writes one entry.
@@ -231,7 +231,7 @@ func (p *blockProduct) Emit(launch nvptx.Launch, f Fit) []byte {
 	e.Line("bar.sync \t0") // shared memory is free for sums that are made again
 	e.again()
 	e.results()
-	return e.text(p.block.crew())
+	return e.text(f.blockThreads())
 }
 
 func (e *blockEmitter) rowBytes() int { return e.fit.Inner / chunk * e.format.bytes }
@@ -276,7 +276,7 @@ func (e *blockEmitter) loadsOfBlocks() {
 	to = e.r("mad.lo.s32", "%s, %d, %s", e.r("shr.u32", "%s, 3", unit), 128*e.fit.Rows, to)
 	e.xTo = e.r("add.s32", "%s, %s", to, e.base)
 	e.rows = nil
-	for j := 0; j < e.fit.Rows; j += e.block.crew() / 16 {
+	for j := 0; j < e.fit.Rows; j += e.fit.blockThreads() / 16 {
 		e.rows = append(e.rows, e.Make("p", "setp.lt.s32", "%s, %s", e.r("add.s32", "%s, %d", m, j), e.M))
 	}
 	e.left = e.r("mov.b32", "%d", e.fit.Inner)
@@ -300,13 +300,13 @@ func (e *blockEmitter) bringX() {
 	for i, ok := range e.rows {
 		from := e.xFrom
 		if i > 0 {
-			from = e.Make("rd", "add.s64", "%s, %d", from, int64(i)*int64(e.block.crew()/8)*int64(e.fit.Inner))
+			from = e.Make("rd", "add.s64", "%s, %d", from, int64(i)*int64(e.fit.blockThreads()/8)*int64(e.fit.Inner))
 		}
 		some := e.Make("p", "and.pred", "%s, %s", there, ok)
 		if e.fit.Aligned {
-			e.Line("cp.async.cg.shared.global \t[%s+%d], [%s], 16, %s", to, i*e.block.crew()/16*128, from, e.either(some, "r", "16", "0"))
+			e.Line("cp.async.cg.shared.global \t[%s+%d], [%s], 16, %s", to, i*e.fit.blockThreads()/16*128, from, e.either(some, "r", "16", "0"))
 		} else {
-			e.single(to, i*e.block.crew()/16*128, from, some)
+			e.single(to, i*e.fit.blockThreads()/16*128, from, some)
 		}
 	}
 	e.Line("add.s64 \t%s, %s, %d", e.xFrom, e.xFrom, 2*depth)
@@ -323,7 +323,7 @@ func (e *blockEmitter) turnX(slot string) {
 
 // turnCodes counts the place of a chunk on: there are two.
 func (e *blockEmitter) turnCodes(slot string) {
-	e.Line("xor.b32 \t%s, %s, %d", slot, slot, e.block.across()*e.format.pitch)
+	e.Line("xor.b32 \t%s, %s, %d", slot, slot, e.fit.columns()*e.format.pitch)
 }
 
 // bringCodes asks for a chunk, if there is one that has elements from `from` on of those that are left.

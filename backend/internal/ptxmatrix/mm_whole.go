@@ -68,13 +68,13 @@ func (e *wholeEmitter) prepare() {
 	e.selector = e.r("add.s32", "%s, %d", e.member, 0x7440)
 	e.odd = e.either(e.Make("p", "setp.ne.u32", "%s, 0", e.r("and.b32", "%s, 1", e.member)), "r", e.r("mov.b32", "0f3D800000"), e.r("mov.b32", "0f3F800000"))
 
-	place := e.r("add.s32", "%s, %d", e.base, e.of.xSlots(f)*e.of.xBytes(f)+codeSlots*e.block.across()*e.format.pitch)
+	place := e.r("add.s32", "%s, %d", e.base, e.of.xSlots(f)*e.of.xBytes(f)+codeSlots*e.fit.columns()*e.format.pitch)
 	e.sums, e.side = e.r("or.b32", "%s, %d", e.r("shr.u32", "%s, 4", place), 1<<16), e.r("mov.b32", "4")
 	if e.of.alone() {
 		e.sums = e.r("add.s32", "%s, %s", place, e.lane0)
 	}
 	zero := e.r("mov.b32", "0")
-	for i := 0; i < e.of.sumBytes(f); i += 16 * e.block.crew() {
+	for i := 0; i < e.of.sumBytes(f); i += 16 * e.fit.blockThreads() {
 		mine := e.Make("p", "setp.lt.u32", "%s, %d", e.thread, (e.of.sumBytes(f)-i)/16)
 		e.Line("@%s st.shared.v4.b32 \t[%s+%d], {%s, %[4]s, %[4]s, %[4]s}", mine, e.r("mad.lo.s32", "%s, 16, %s", e.thread, place), i, zero)
 	}
@@ -106,7 +106,7 @@ func (e *wholeEmitter) prepare() {
 }
 
 // sumUnits is how many times 16 bytes of a row a thread adds up in a stage.
-func (e *wholeEmitter) sumUnits() int { return 16 * e.fit.Rows / e.block.crew() }
+func (e *wholeEmitter) sumUnits() int { return 16 * e.fit.Rows / e.fit.blockThreads() }
 
 // multiply adds up the products of all stages.
 func (e *wholeEmitter) multiply() {

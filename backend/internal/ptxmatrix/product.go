@@ -21,14 +21,7 @@ type product struct {
 	group int      // of weights that share a scale
 	bits  int      // of a code
 	pairs bool     // the form is rope: a rotation turns neighbours, and not halves of a head
-	block shape
 }
-
-// shape is what a block consists of. The zero value is that of products by warpgroups.
-type shape struct{ threads, columns int }
-
-func (s shape) crew() int   { return cmp.Or(s.threads, threads) }
-func (s shape) across() int { return cmp.Or(s.columns, columns) }
 
 // form is what is done with products.
 type form uint8
@@ -175,6 +168,7 @@ type Fit struct {
 	Aligned bool // memory is read 16 bytes at a time
 	Long    bool // the inner index may have more than one phase
 	Chunk   int  // bytes of scales that are read at a time, if Aligned
+	Columns int  // of results that a block of warps makes that multiply by themselves; 0: they do not
 	// Of a product of matrices: how many rows of x there are at most (0: as the grid says); how many blocks, a cluster, share the inner index, and how
 	// many elements of it each has at most (0: all, of an unknown number); for how many stages there is memory; and whether matrices and sizes are the
 	// same in each replay, so that weights may be asked for before the wait.
@@ -189,6 +183,16 @@ type Fit struct {
 	Tiles, Blocks, Teams, Warps, Resident, Launches int
 	// Of attention of few queries: the query heads that a cluster has, and those that share a key head.
 	Heads, Group int
+}
+
+// columns and blockThreads are those of a block of a product of matrices.
+func (f Fit) columns() int { return cmp.Or(f.Columns, columns) }
+
+func (f Fit) blockThreads() int {
+	if f.Columns > 0 {
+		return warpThreads
+	}
+	return threads
 }
 
 // Fits reports whether there is code for the launch.
@@ -211,6 +215,18 @@ func (p *product) Fit(groups [3]uint64, given Given) (best Fit) {
 	return best
 }
 
+// rows is how many rows of x there are at most.
+func (p *product) rows(groups [3]uint64, given Given, f Fit) uint64 {
+	all, _ := p.size(groups, f)
+	if given.Rows > 0 {
+		all = min(all, uint64(given.Rows))
+	}
+	if m, there := given.Constant("M"); there && m > 0 {
+		all = min(all, uint64(m))
+	}
+	return all
+}
+
 // fit is how blocks of so many rows are launched, of which so many share the inner index. It reports whether they can.
 func (p *product) fit(groups [3]uint64, given Given, rows, splits int) (f Fit, ok bool) {
 	k, known := given.Constant("K")
@@ -220,7 +236,11 @@ func (p *product) fit(groups [3]uint64, given Given, rows, splits int) (f Fit, o
 			return Fit{}, false
 		}
 	}
-	f.Most = p.most(groups, given, f)
+	all := p.rows(groups, given, f)
+	// A grid counts 64 rows at a time, or 32. Numbers of rows that are not far apart have one code.
+	if all <= 64 {
+		f.Most = max(8, 1<<bits.Len64(all-1))
+	}
 	for f.Aligned && (2*k/int64(p.group)%int64(f.Chunk) != 0 || f.Chunk/2*p.group < depth) {
 		f.Chunk /= 2
 		f.Aligned = f.Chunk >= 4
@@ -269,22 +289,6 @@ func (p *product) fit(groups [3]uint64, given Given, rows, splits int) (f Fit, o
 	return f, true
 }
 
-// most is [Fit.Most].
-func (p *product) most(groups [3]uint64, given Given, f Fit) int {
-	all, _ := p.size(groups, f)
-	if given.Rows > 0 {
-		all = min(all, uint64(given.Rows))
-	}
-	if m, there := given.Constant("M"); there && m > 0 {
-		all = min(all, uint64(m))
-	}
-	// A grid counts 64 rows at a time, or 32. Numbers of rows that are not far apart have one code.
-	if all > 64 {
-		return 0
-	}
-	return max(8, 1<<bits.Len64(all-1))
-}
-
 func (f Fit) with(slots int) Fit {
 	f.Slots = slots
 	return f
@@ -328,7 +332,7 @@ func size(name string) bool {
 
 // size is how many rows a grid makes results for, and how many blocks lie side by side.
 func (p *product) size(groups [3]uint64, f Fit) (rows, wide uint64) {
-	tall, tiles := uint64(64), uint64(p.block.across()/64)
+	tall, tiles := uint64(64), uint64(f.columns()/64)
 	switch p.form {
 	case rope:
 		tall = f.Projections.tall()
@@ -347,7 +351,7 @@ func (p *product) Launch(groups [3]uint64, f Fit) (grid [3]uint64, threadsOf, sh
 	if f.Most > 0 {
 		rows = min(rows, uint64(f.Most))
 	}
-	return [3]uint64{(rows + uint64(f.Rows) - 1) / uint64(f.Rows) * uint64(max(1, f.Splits)), wide, 1}, threads, uint32(p.memory(f))
+	return [3]uint64{(rows + uint64(f.Rows) - 1) / uint64(f.Rows) * uint64(max(1, f.Splits)), wide, 1}, uint32(f.blockThreads()), uint32(p.memory(f))
 }
 
 func (p *product) codesBytes() int { return columns * depth * p.bits / 8 }
@@ -407,10 +411,10 @@ func (p *product) scalesBytes(f Fit) int { return p.chunks(f) * f.chunk() * thre
 
 // pitch is how many elements lie from a row of results to the next in shared memory: what eight threads write side by side in four rows
 // lies in different banks.
-func (p *product) pitch() int { return p.block.across() + 8 }
+func (f Fit) pitch() int { return f.columns() + 8 }
 
 // sumPitch is the same of sums in f32, of which a thread writes those of two rows.
-const sumPitch = columns + 4
+func (f Fit) sumPitch() int { return f.columns() + 4 }
 
 // alignment is that of what a swizzled matrix consists of in shared memory.
 const alignment = 1024
@@ -433,7 +437,7 @@ func (f Fit) sumsBytes() int {
 	if f.Splits < 2 {
 		return 0
 	}
-	return 4 * sumPitch * f.Rows
+	return 4 * f.sumPitch() * f.Rows
 }
 
 // beside reports whether sums that other blocks send lie beside stages: of few rows. Others take the place of stages, once all blocks are done with theirs.
@@ -457,5 +461,5 @@ func (p *product) memory(f Fit) int {
 	if f.Long {
 		n += 4 * threads * f.Rows / 2
 	}
-	return max(n, p.sumsAt(f)+f.sumsBytes(), 2*p.pitch()*f.Rows) + alignment
+	return max(n, p.sumsAt(f)+f.sumsBytes(), 2*f.pitch()*f.Rows) + alignment
 }

@@ -18,15 +18,15 @@ func (e *emitter) results() {
 	} else {
 		e.lay()
 	}
-	size, pitch := 2, e.pitch() // of what lies in shared memory
+	size, pitch := 2, e.fit.pitch() // of what lies in shared memory
 	if e.rank != "" {
-		size, pitch = 4, sumPitch
+		size, pitch = 4, e.fit.sumPitch()
 	}
 	if e.form == rope {
 		e.turned(first, rows, size, pitch)
 	}
 
-	wide := e.block.across()
+	wide, threads := e.fit.columns(), e.fit.blockThreads()
 	if e.form == siluMul {
 		wide /= 2
 	}
@@ -47,7 +47,7 @@ func (e *emitter) results() {
 		r = e.Make("rd", "add.s64", "%s, %s", e.args["r"], bytes)
 		low = e.Make("rd", "or.b64", "%s, %s", low, r)
 	}
-	step := e.wide(e.N, strconv.Itoa(2*e.block.crew()/side))
+	step := e.wide(e.N, strconv.Itoa(2*threads/side))
 	narrow := e.Make("p", "setp.ne.b64", "%s, 0", e.Make("rd", "and.b64", "%s, 15", low))
 	narrow = e.Make("p", "or.pred", "%s, %s", narrow, e.Make("p", "setp.gt.s32", "%s, %s", e.r("add.s32", "%s, 8", n), e.N))
 	loop, single, next := e.Label(), e.Label(), e.Label()
@@ -93,8 +93,8 @@ func (e *emitter) results() {
 	if r != "" {
 		e.Line("add.s64 \t%s, %s, %s", r, r, step)
 	}
-	e.Line("add.s32 \t%s, %s, %d", m, m, e.block.crew()/side)
-	e.Line("add.s32 \t%s, %s, %d", from, from, size*pitch*e.block.crew()/side)
+	e.Line("add.s32 \t%s, %s, %d", m, m, threads/side)
+	e.Line("add.s32 \t%s, %s, %d", from, from, size*pitch*threads/side)
 	e.Line("bra \t%s", loop)
 	e.Mark("$L_end")
 	e.Line("ret")
@@ -110,7 +110,8 @@ func (e *emitter) column() string {
 // its warp has more than 16 columns, those of columns 16 further.
 func (e *emitter) lay() {
 	e.Line("bar.sync \t0") // stages are done with
-	at := e.r("mad.lo.s32", "%s, %d, %s", e.member, 2*e.pitch(), e.column())
+	pitch := e.fit.pitch()
+	at := e.r("mad.lo.s32", "%s, %d, %s", e.member, 2*pitch, e.column())
 	at = e.r("mad.lo.s32", "%s, 2, %s", at, e.base)
 	skip := ""
 	if e.others != "" {
@@ -120,7 +121,7 @@ func (e *emitter) lay() {
 	for i, v := range e.acc {
 		further, i := i/(e.fit.Rows/2), i%(e.fit.Rows/2)
 		row, below := i/4*8+i%2, i/2%2*8+16*further
-		e.Line("st.shared.b16 \t[%s+%d], %s", at, 2*(row*e.pitch()+below), e.stored(v))
+		e.Line("st.shared.b16 \t[%s+%d], %s", at, 2*(row*pitch+below), e.stored(v))
 	}
 	if skip != "" {
 		e.Mark(skip)
@@ -134,11 +135,11 @@ func (e *emitter) send() {
 		e.Line("barrier.cluster.arrive.release.aligned")
 	}
 	e.Line("barrier.cluster.wait.acquire.aligned")
-	each := e.fit.Rows / e.fit.Splits
+	each, pitch := e.fit.Rows/e.fit.Splits, e.fit.sumPitch()
 	row := e.r("shl.b32", "%s, 1", e.member) // the thread's first of each eight
-	at := e.r("mad.lo.s32", "%s, %d, %s", e.rank, each*sumPitch, e.column())
+	at := e.r("mad.lo.s32", "%s, %d, %s", e.rank, each*pitch, e.column())
 	if each > 1 {
-		at = e.r("mad.lo.s32", "%s, %d, %s", e.r("and.b32", "%s, %d", row, each-1), sumPitch, at)
+		at = e.r("mad.lo.s32", "%s, %d, %s", e.r("and.b32", "%s, %d", row, each-1), pitch, at)
 	}
 	at = e.r("mad.lo.s32", "%s, 4, %s", at, e.base)
 	block := e.r("shr.u32", "%s, %d", row, bits.Len(uint(each))-1) // whose the row is, of eight
@@ -153,7 +154,7 @@ func (e *emitter) send() {
 			place = e.r("mapa.shared::cluster.u32", "%s, %s", at, e.r("add.s32", "%s, %d", block, row/each))
 			to[row/each] = place
 		}
-		e.Line("st.shared::cluster.f32 \t[%s+%d], %s", place, e.sumsAt(e.fit)+4*((i/4*8+i%2)%each*sumPitch+below), v)
+		e.Line("st.shared::cluster.f32 \t[%s+%d], %s", place, e.sumsAt(e.fit)+4*((i/4*8+i%2)%each*pitch+below), v)
 	}
 	e.Line("barrier.cluster.arrive.release.aligned")
 	e.Line("barrier.cluster.wait.acquire.aligned")
@@ -169,7 +170,7 @@ func (e *emitter) eight(from string) []string {
 				for j := range v {
 					v[j] = e.New("f")
 				}
-				e.Line("ld.shared.v4.f32 \t{%s}, [%s+%d]", list(v[:]), from, e.sumsAt(e.fit)+4*(part*e.fit.Rows/e.fit.Splits*sumPitch+i))
+				e.Line("ld.shared.v4.f32 \t{%s}, [%s+%d]", list(v[:]), from, e.sumsAt(e.fit)+4*(part*e.fit.Rows/e.fit.Splits*e.fit.sumPitch()+i))
 				for j, n := range v {
 					if part > 0 {
 						n = e.Make("f", "add.rn.f32", "%s, %s", sums[i+j], n)

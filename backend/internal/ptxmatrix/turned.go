@@ -59,7 +59,7 @@ type projection struct{ key, value string }
 // project finds the matrix of a block and its place there, a pair or a column.
 func (e *emitter) project(block string) {
 	h := e.fit.Projections
-	pairs, half := h.Dims/2, e.block.across()/2
+	pairs, half := h.Dims/2, e.fit.columns()/2
 	blocks := func(heads int) int { return (heads*pairs + half - 1) / half }
 	q, k := blocks(h.Queries), blocks(h.Keys)
 	e.key, e.value = e.Make("p", "setp.ge.u32", "%s, %d", block, q), e.Make("p", "setp.ge.u32", "%s, %d", block, q+k)
@@ -81,7 +81,7 @@ func (e *emitter) project(block string) {
 // turnedRow is the row of a matrix that stands at a place of the columns of a block.
 func (e *emitter) turnedRow(at string) string {
 	pairs := e.fit.Projections.Dims / 2
-	wide := e.block.across() / 2
+	wide := e.fit.columns() / 2
 	half := e.r("shr.u32", "%s, %d", at, bits.Len(uint(wide))-1)
 	pair := e.r("add.s32", "%s, %s", e.n0, e.r("and.b32", "%s, %d", at, wide-1))
 	row := ""
@@ -113,12 +113,12 @@ func (e *emitter) powers(first string, pairs int) (out []string) {
 // most.
 func (e *emitter) turned(first string, rows, size, pitch int) {
 	h := e.fit.Projections
-	pairs, half := h.Dims/2, e.block.across()/2
+	pairs, half := h.Dims/2, e.fit.columns()/2
 	heads, side := 1, half/eightPairs
 	if half%pairs == 0 {
 		heads, side = half/pairs, pairs/eightPairs
 	}
-	per := max(1, e.block.crew()/side) // rows at a time
+	per := max(1, e.fit.blockThreads()/side) // rows at a time
 	plain := e.Label()
 	e.Line("@%s bra \t%s", e.value, plain)
 	column := e.r("shl.b32", "%s, 3", e.r("rem.u32", "%s, %d", e.thread, side))

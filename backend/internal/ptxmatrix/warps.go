@@ -2,6 +2,7 @@ package ptxmatrix
 
 import (
 	"math"
+	"math/bits"
 	"strings"
 
 	"github.com/mlxc/mlxc/internal/air"
@@ -78,7 +79,7 @@ func (p *warpProduct) fit(groups [3]uint64, given Given, rows, teams int) (f Fit
 	if !known || !given.Aligned || k < leastInner || k > 1<<24 {
 		return Fit{}, false
 	}
-	f = Fit{Rows: rows, Aligned: true, Inner: int(k), Chunk: 16, Teams: teams}
+	f = Fit{Rows: rows, Aligned: true, Inner: int(k), Chunk: 16, Columns: warpCount * warpColumns / teams}
 	if p.form == rope {
 		if f.Projections, ok = p.projections(given); !ok {
 			return Fit{}, false
@@ -93,7 +94,9 @@ func (p *warpProduct) fit(groups [3]uint64, given Given, rows, teams int) (f Fit
 			return Fit{}, false
 		}
 	}
-	f.Most = p.most(groups, given, f)
+	if all := p.rows(groups, given, f); all <= 64 {
+		f.Most = max(8, 1<<bits.Len64(all-1))
+	}
 	for f.Slots = maxSlots; p.memory(f) > p.gpu.Memory-reserved; f.Slots-- {
 		if f.Slots == minSlots {
 			return Fit{}, false
@@ -102,50 +105,46 @@ func (p *warpProduct) fit(groups [3]uint64, given Given, rows, teams int) (f Fit
 	return f, true
 }
 
+// warpTeams is how many teams a block of warps has that multiply by themselves.
+func (f Fit) warpTeams() int { return warpCount * warpColumns / f.Columns }
+
 // stageDepth is how many elements of the inner index a stage has.
-func (f Fit) stageDepth() int { return warpDepth * f.Teams }
+func (f Fit) stageDepth() int { return warpDepth * f.warpTeams() }
 
 // cost is about how many cycles a launch takes.
 func (p *warpProduct) cost(groups [3]uint64, given Given, f Fit) uint64 {
 	// Those of a stage. With more teams x is read more often, and sums are added.
-	stage := map[int]uint64{64: 1000, 32: 600, 16: 420}[f.Rows] * uint64(30+f.Teams) / 31
+	stage := map[int]uint64{64: 1000, 32: 600, 16: 420}[f.Rows] * uint64(30+f.warpTeams()) / 31
 	grid, _, _ := p.Launch(groups, f)
 	m := uint64(max(1, given.Multiprocessors))
-	return (grid[0]*grid[1] + m - 1) / m * (uint64(f.Inner/f.stageDepth())*stage + 500 + 300*uint64(f.Teams) + 45*uint64(f.Rows))
-}
-
-// with is the product by blocks of some teams, which make as many fewer columns.
-func (p *warpProduct) with(f Fit) *product {
-	q := *p.product
-	q.block = shape{warpThreads, warpCount * warpColumns / f.Teams}
-	return &q
+	return (grid[0]*grid[1] + m - 1) / m * (uint64(f.Inner/f.stageDepth())*stage + 500 + 300*uint64(f.warpTeams()) + 45*uint64(f.Rows))
 }
 
 // Launch implements [Kernel].
 func (p *warpProduct) Launch(groups [3]uint64, f Fit) (grid [3]uint64, threadsOf, shared uint32) {
-	grid, _, _ = p.with(f).Launch(groups, f)
+	grid, _, _ = p.product.Launch(groups, f)
 	return grid, warpThreads, uint32(p.memory(f))
 }
 
 // A stage consists of rows of x, 64 elements for each team, and of codes likewise; scales lie behind all stages, those of all columns of a chunk before their biases.
 func (p *warpProduct) rowsBytes(f Fit) int { return 2 * warpDepth * f.Rows }
-func (p *warpProduct) codesAt(f Fit) int   { return f.Teams * p.rowsBytes(f) }
+func (p *warpProduct) codesAt(f Fit) int   { return f.warpTeams() * p.rowsBytes(f) }
 func (p *warpProduct) codesPitch() int     { return warpDepth * p.bits / 8 }
 func (p *warpProduct) slotBytes(f Fit) int {
 	return p.codesAt(f) + warpCount*warpColumns*p.codesPitch()
 }
 func (p *warpProduct) scalesAt(f Fit) int   { return f.Slots * p.slotBytes(f) }
-func (p *warpProduct) chunkBytes(f Fit) int { return 2 * p.with(f).block.columns * f.Chunk }
+func (p *warpProduct) chunkBytes(f Fit) int { return 2 * f.Columns * f.Chunk }
 func (p *warpProduct) periodOf(f Fit) int   { return f.Chunk / 2 * p.group / f.stageDepth() }
 func (p *warpProduct) chunkSlots(f Fit) int { return (f.Slots-1+p.periodOf(f)-1)/p.periodOf(f) + 1 }
 
 // teamBytes are those of the sums of all teams but the first.
 func (p *warpProduct) teamBytes(f Fit) int {
-	return (f.Teams - 1) * warpCount / f.Teams * 32 * 4 * f.Rows
+	return (f.warpTeams() - 1) * warpCount / f.warpTeams() * 32 * 4 * f.Rows
 }
 
 func (p *warpProduct) memory(f Fit) int {
-	return max(p.scalesAt(f)+p.chunkSlots(f)*p.chunkBytes(f), p.teamBytes(f), 2*p.with(f).pitch()*f.Rows) + alignment
+	return max(p.scalesAt(f)+p.chunkSlots(f)*p.chunkBytes(f), p.teamBytes(f), 2*f.pitch()*f.Rows) + alignment
 }
 
 // warpEmitter writes one entry.
@@ -183,7 +182,7 @@ type piece struct {
 
 // Emit implements [Kernel].
 func (p *warpProduct) Emit(launch nvptx.Launch, f Fit) []byte {
-	e := &warpEmitter{of: p, emitter: &emitter{product: p.with(f), entry: entry{kernel: p.source, launch: launch, typ: p.elem, target: elder(launch), resident: 1}, fit: f}}
+	e := &warpEmitter{of: p, emitter: &emitter{product: p.product, entry: entry{kernel: p.source, launch: launch, typ: p.elem, target: elder(launch), resident: 1}, fit: f}}
 	e.parameters()
 	e.place()
 	e.tile(0)
@@ -208,12 +207,12 @@ func (p *warpProduct) Emit(launch nvptx.Launch, f Fit) []byte {
 // find finds what the thread brings of stages, and where it finds what it multiplies.
 func (e *warpEmitter) find() {
 	f, pitch := e.fit, e.of.codesPitch()
-	wide := e.block.columns
+	wide := e.fit.Columns
 	warp := e.r("shr.u32", "%s, 5", e.thread)
-	team, among := e.r("div.u32", "%s, %d", warp, warpCount/f.Teams), e.r("and.b32", "%s, %d", warp, warpCount/f.Teams-1)
+	team, among := e.r("div.u32", "%s, %d", warp, warpCount/f.warpTeams()), e.r("and.b32", "%s, %d", warp, warpCount/f.warpTeams()-1)
 	// As two warps of 16 columns each would have it.
 	e.group, e.warp = e.r("shr.u32", "%s, 1", among), e.r("shl.b32", "%s, 1", e.r("and.b32", "%s, 1", among))
-	if f.Teams > 1 {
+	if f.warpTeams() > 1 {
 		e.others = e.Make("p", "setp.ne.u32", "%s, 0", team)
 	}
 
@@ -240,7 +239,7 @@ func (e *warpEmitter) find() {
 	at, unit = e.r("shr.u32", "%s, 3", e.thread), e.r("and.b32", "%s, 7", e.thread)
 	e.rowsTo = e.r("mad.lo.s32", "%s, 128, %s", at, e.r("mad.lo.s32", "%s, 16, %s", e.r("xor.b32", "%s, %s", unit, e.r("and.b32", "%s, 7", at)), e.base))
 	first = e.r("mad.lo.s32", "%s, 128, %s", e.r("div.u32", "%s, %d", at, f.Rows), e.r("shl.b32", "%s, 4", unit))
-	for i := 0; i < f.Teams*f.Rows; i += warpThreads / 8 {
+	for i := 0; i < f.warpTeams()*f.Rows; i += warpThreads / 8 {
 		if i < f.Rows {
 			m := e.r("add.s32", "%s, %s", e.m0, e.r("add.s32", "%s, %d", e.r("rem.u32", "%s, %d", at, f.Rows), i))
 			here := e.either(e.Make("p", "setp.lt.s32", "%s, %s", m, e.M), "r", "16", "0")
@@ -250,7 +249,7 @@ func (e *warpEmitter) find() {
 		same := e.x[(i%f.Rows)*8/warpThreads]
 		e.x = append(e.x, piece{same.from, i / f.Rows * 128, same.here})
 	}
-	if n := f.Teams * f.Rows; n < warpThreads/8 {
+	if n := f.warpTeams() * f.Rows; n < warpThreads/8 {
 		e.hasRows = e.Make("p", "setp.lt.u32", "%s, %d", at, n)
 	}
 
@@ -310,7 +309,7 @@ func (e *warpEmitter) bring() {
 		where, to string
 		pieces    []piece
 		each      int // bytes of a row
-	}{{also(some, e.hasRows), e.rowsTo, e.x, 2 * f.stageDepth()}, {some, e.codesTo, e.codes, e.of.codesPitch() * f.Teams}} {
+	}{{also(some, e.hasRows), e.rowsTo, e.x, 2 * f.stageDepth()}, {some, e.codesTo, e.codes, e.of.codesPitch() * f.warpTeams()}} {
 		to := e.r("add.s32", "%s, %s", part.to, e.slot)
 		behind := e.Make("rd", "mul.wide.u32", "%s, %d", e.asked, part.each)
 		from := map[string]string{}
@@ -330,7 +329,7 @@ func (e *warpEmitter) bring() {
 	to := e.r("add.s32", "%s, %s", e.scales, e.chunkTo)
 	behind := e.Make("rd", "mul.wide.u32", "%s, %d", e.r("div.u32", "%s, %d", e.asked, e.of.periodOf(f)), f.Chunk)
 	for i, from := range e.arrays {
-		e.Line("@%s cp.async.%s.shared.global \t[%s+%d], [%s], %d", where, how, to, i*e.block.columns*f.Chunk, e.Make("rd", "add.s64", "%s, %s", from, behind), f.Chunk)
+		e.Line("@%s cp.async.%s.shared.global \t[%s+%d], [%s], %d", where, how, to, i*e.fit.Columns*f.Chunk, e.Make("rd", "add.s64", "%s, %s", from, behind), f.Chunk)
 	}
 	e.Line("cp.async.commit_group")
 	e.around(e.chunkTo, begins, e.of.chunkBytes(f), e.of.chunkSlots(f))
@@ -355,7 +354,7 @@ func (e *warpEmitter) read() {
 	}
 	for i, r := range e.raw {
 		for k, to := range r {
-			e.Line("ld.shared.u16 \t%s, [%s+%d]", to, at, (8*i+k*e.block.columns)*f.Chunk)
+			e.Line("ld.shared.u16 \t%s, [%s+%d]", to, at, (8*i+k*e.fit.Columns)*f.Chunk)
 		}
 	}
 }
@@ -427,22 +426,22 @@ func (e *warpEmitter) join() {
 		return
 	}
 	f := e.fit
-	size := e.of.teamBytes(f) / (f.Teams - 1)
-	own := e.r("rem.u32", "%s, %d", e.thread, warpThreads/f.Teams)
-	number := e.r("sub.s32", "%s, 1", e.r("div.u32", "%s, %d", e.thread, warpThreads/f.Teams))
+	size := e.of.teamBytes(f) / (f.warpTeams() - 1)
+	own := e.r("rem.u32", "%s, %d", e.thread, warpThreads/f.warpTeams())
+	number := e.r("sub.s32", "%s, 1", e.r("div.u32", "%s, %d", e.thread, warpThreads/f.warpTeams()))
 	to := e.r("mad.lo.s32", "%s, 16, %s", own, e.base)
 	e.Line("bar.sync \t0") // stages are done with
 	first, done := e.Label(), e.Label()
 	e.Line("@!%s bra \t%s", e.others, first)
 	at := e.r("mad.lo.s32", "%s, %d, %s", number, size, to)
-	each := 16 * warpThreads / f.Teams
+	each := 16 * warpThreads / f.warpTeams()
 	for i := 0; i < len(e.acc); i += 4 {
 		e.Line("st.shared.v4.f32 \t[%s+%d], {%s}", at, i/4*each, list(e.acc[i:][:4]))
 	}
 	e.Mark(first)
 	e.Line("bar.sync \t0")
 	e.Line("@%s bra \t%s", e.others, done)
-	for team := range f.Teams - 1 {
+	for team := range f.warpTeams() - 1 {
 		for i := 0; i < len(e.acc); i += 4 {
 			var v [4]string
 			for j := range v {
@@ -471,7 +470,7 @@ func (e *warpEmitter) stage(far string, once bool) {
 	if far != "" {
 		pair := func(i, k int) string { return e.r("prmt.b32", "%s, %s, 0x5410", e.raw[i][k], e.raw[i+1][k]) }
 		for i := 0; i < len(e.raw); i += 2 {
-			e.apart(pair(i, 0), pair(i, 1), far)
+			e.apart(e.bits, pair(i, 0), pair(i, 1), far)
 		}
 	}
 	const steps = warpDepth / 16
@@ -517,7 +516,7 @@ func (e *warpEmitter) weights(row, step, j int, once bool) string {
 	if e.bits == 8 {
 		word, at := e.words[row][pair/2], pair%2*2
 		if !once {
-			e.twiceOf(to, word, 8*at, 8*at+8, scale, bias)
+			e.twiceOf(e.bits, to, word, 8*at, 8*at+8, scale, bias)
 			return to
 		}
 		magic := e.r("mov.b32", "%d", 0x64006400) // 1024
@@ -526,7 +525,7 @@ func (e *warpEmitter) weights(row, step, j int, once bool) string {
 	}
 	word, at := e.words[row][pair/4], pair%4 // a byte has both codes
 	if !once {
-		e.twiceOf(to, word, 8*at, 8*at+4, scale, bias)
+		e.twiceOf(e.bits, to, word, 8*at, 8*at+4, scale, bias)
 		return to
 	}
 	// 0xEA: (a & b) | c
