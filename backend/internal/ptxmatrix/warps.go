@@ -166,7 +166,6 @@ type warpEmitter struct {
 	useX, useCodes, useScales string
 	useSlot, useChunk, used   string
 
-	column0     string      // the first of the warp's columns
 	eights      [][4]string // of a row of x of each eight, eight elements
 	words       [4][]string // codes of rows eight apart
 	raw         [4][2]string
@@ -264,14 +263,14 @@ func (e *warpEmitter) find() {
 		e.hasScales = e.Make("p", "setp.lt.u32", "%s, %d", e.thread, wide)
 	}
 
-	e.column0 = e.r("mad.lo.s32", "%s, %d, %s", among, warpColumns, e.quad)
+	column := e.r("mad.lo.s32", "%s, %d, %s", among, warpColumns, e.quad)
 	e.useX = e.r("shl.b32", "%s, 4", e.r("xor.b32", "%s, %s", e.r("shl.b32", "%s, 1", e.member), e.quad))
 	e.useX = e.r("mad.lo.s32", "%s, 128, %s", e.quad, e.r("add.s32", "%s, %s", e.useX, e.base))
 	e.useX = e.r("mad.lo.s32", "%s, %d, %s", team, e.of.rowsBytes(f), e.useX)
 	e.useCodes = e.r("mad.lo.s32", "%s, %d, %s", e.member, pitch/4, e.r("add.s32", "%s, %d", e.base, e.of.codesAt(f)))
-	e.useCodes = e.r("mad.lo.s32", "%s, %d, %s", e.r("mad.lo.s32", "%s, %d, %s", team, wide, e.column0), pitch, e.useCodes)
+	e.useCodes = e.r("mad.lo.s32", "%s, %d, %s", e.r("mad.lo.s32", "%s, %d, %s", team, wide, column), pitch, e.useCodes)
 	group := e.r("div.u32", "%s, %d", e.r("mad.lo.s32", "%s, 4, %s", team, e.member), e.product.group/16) // the thread's of a stage
-	e.useScales = e.r("mad.lo.s32", "%s, 2, %s", group, e.r("mad.lo.s32", "%s, %d, %s", e.column0, f.Chunk, scales))
+	e.useScales = e.r("mad.lo.s32", "%s, 2, %s", group, e.r("mad.lo.s32", "%s, %d, %s", column, f.Chunk, scales))
 	for range f.Rows / 8 {
 		e.eights = append(e.eights, [4]string{e.New("r"), e.New("r"), e.New("r"), e.New("r")})
 	}
