@@ -116,14 +116,26 @@ func TestStandIn(t *testing.T) {
 // TestFits: kernels that package ptxmatrix has code for are launched as it asks, in graphs and one by one; what is launched
 // so computes their declarations (the code itself is tested there).
 func TestFits(t *testing.T) {
+	type way struct {
+		plan       cuda.Plan
+		capability string
+		gpu        ptxmatrix.GPU
+	}
+	ways := sample.Turns(t, t.Name(), []way{
+		{cuda.Edges, "", ptxmatrix.Hopper}, {cuda.Stream, "", ptxmatrix.Hopper},
+		{cuda.Edges, "8.0", ptxmatrix.GPU{Major: 8, Memory: 164 << 10}}, {cuda.Stream, "8.9", ptxmatrix.GPU{Major: 8, Minor: 9, Memory: 100 << 10}},
+	})
 	kinds := []*regexp.Regexp{
 		regexp.MustCompile(`^affine_qmm_t_.*float16_t_gs_.*_b_[48]_.*$`), regexp.MustCompile(`^sdpa_rows_b?float16_t_(64_64|96_96|128_128|256_256|q8_0_(64_64|128_128|256_256))$`),
 		regexp.MustCompile(`^affine_qmv_(fast_)?((add|silu_mul|rms|rms_silu_mul|rms_x3_rope)_b?float16_t_gs_.*_b_4|b?float16_t_gs_.*_b_4_batch_0_pr_[01]_hgs_0_r_4)$`),
 		regexp.MustCompile(`^ggml_mul_mv_(silu_mul_)?(q4_K|q6_K|q8_0|q4_0)_b?f16$`), regexp.MustCompile(`^ggml_mul_mm_(q4_K|q6_K|q8_0|q4_0)_b?f16$`),
 		regexp.MustCompile(`^affine_qmm_t_x3_rope_b?float16_t_gs_.*_b_[48]$`),
-		regexp.MustCompile(`^affine_qmm_t_((x2|x3|x3_rope|add|silu_mul)_)?float(_float16_t)?_gs_.*_b_4(_alN_(true|false)(_batch_0)?)?$`),
-		regexp.MustCompile(`^gemm_nt_(x2_|x3_|add_|silu_mul_)?b?float16$`),
 		regexp.MustCompile(`^gemv_((x2|x3|add|silu_mul)_b?float16|b?float16_bm[48]_bn1_sm1_sn32_tm[14]_.*)$`),
+	}
+	if slices.ContainsFunc(ways, func(w way) bool { return w.gpu == ptxmatrix.Hopper }) { // others have no code for these
+		kinds = append(kinds,
+			regexp.MustCompile(`^affine_qmm_t_((x2|x3|x3_rope|add|silu_mul)_)?float(_float16_t)?_gs_.*_b_4(_alN_(true|false)(_batch_0)?)?$`),
+			regexp.MustCompile(`^gemm_nt_(x2_|x3_|add_|silu_mul_)?b?float16$`))
 	}
 	if !sample.Whole() { // a whole run is divided by members
 		kinds = sample.Of(t, "kinds of kernels that fit", kinds, 3)
@@ -132,6 +144,7 @@ func TestFits(t *testing.T) {
 		return slices.IndexFunc(kinds, func(r *regexp.Regexp) bool { return r.MatchString(name) })
 	}
 	fitted := make([]atomic.Int64, len(kinds)) // launches, by kind
+	var gpu ptxmatrix.GPU
 	serve(t, fakecuda.Options{Fits: func(k *air.Kernel, constants []ir.FunctionConstant, note []byte, groups [3]uint64) (grid [3]uint64, threads, shared uint32, err error) {
 		f, err := ptxmatrix.Noted(note)
 		if err != nil {
@@ -140,11 +153,14 @@ func TestFits(t *testing.T) {
 		if kind := kindOf(k.Name); kind >= 0 {
 			fitted[kind].Add(1)
 		}
-		grid, threads, shared = ptxmatrix.Of(k, constants, ptxmatrix.Hopper).Launch(groups, f)
+		grid, threads, shared = ptxmatrix.Of(k, constants, gpu).Launch(groups, f)
 		return grid, threads, shared, nil
 	}})
-	for _, plan := range sample.Turns(t, t.Name(), []cuda.Plan{cuda.Edges, cuda.Stream}) {
-		conformance.Run(t, func() backend.Device { return softly{standIn(t, cuda.Options{Plan: plan}.WithFits())} }, conformance.Options{
+	for _, x := range ways {
+		gpu = x.gpu
+		conformance.Run(t, func() backend.Device {
+			return softly{standIn(t, cuda.Options{Plan: x.plan, Capability: x.capability}.WithFits())}
+		}, conformance.Options{
 			Unsupported: map[string]string{"generated/*": "there is no code for it"},
 			Cases:       8, Values: 2, Regular: 16,
 			Other: func() backend.Device { return cpu.New(1) },

@@ -14,6 +14,7 @@ import (
 // product is a product of matrices that this package has code for.
 type product struct {
 	source *air.Kernel
+	gpu    GPU
 	form   form
 	// sides are the ends of the names of matrices, scales and biases, and of results and their lengths.
 	sides []string
@@ -79,34 +80,38 @@ const reserved = 1 << 10
 func (g GPU) warpgroups() bool { return g.Major == 9 && g.Minor == 0 }
 
 // Of returns the code for a kernel of the builtin library with some function constants; nil if there is none. GPUs other than those of compute capability 9.0
-// have code for products with vectors only.
+// have none for products of f32 or of dense matrices, nor for attention of few queries, and those before 8.0, or the zero value, none at all.
 func Of(k *air.Kernel, constants []ir.FunctionConstant, gpu GPU) Kernel {
+	if gpu.Major < 8 {
+		return nil
+	}
 	if v := vectorOf(k, constants, gpu); v != nil {
 		return v
 	}
-	if !gpu.warpgroups() {
-		return nil
-	}
-	if p := productOf(k); p != nil {
+	if gpu.warpgroups() {
+		if p := productOf(k, gpu); p != nil {
+			return p
+		}
+		if p := turnedOf(k, constants, gpu); p != nil {
+			return p
+		}
+		if p := fullProductOf(k, constants); p != nil {
+			return p
+		}
+	} else if p := warpProductOf(k, constants, gpu); p != nil {
 		return p
 	}
-	if p := turnedOf(k, constants); p != nil {
-		return p
-	}
-	if p := fullProductOf(k, constants); p != nil {
-		return p
-	}
-	if a := attentionOf(k, constants); a != nil {
+	if a := attentionOf(k, constants, gpu); a != nil {
 		return a
 	}
-	if b := blockProductOf(k); b != nil {
+	if b := blockProductOf(k, gpu); b != nil {
 		return b
 	}
 	return nil
 }
 
-func productOf(k *air.Kernel) *product {
-	p := &product{source: k, elem: ir.F16, sides: []string{""}}
+func productOf(k *air.Kernel, gpu GPU) *product {
+	p := &product{source: k, gpu: gpu, elem: ir.F16, sides: []string{""}}
 	m := named.FindStringSubmatch(k.Name)
 	switch {
 	case m == nil:
@@ -181,6 +186,7 @@ type Fit struct {
 	Long    bool // the inner index may have more than one phase
 	Chunk   int  // bytes of scales that are read at a time, if Aligned
 	Depth   int  // elements of the inner index of a stage
+	Columns int  // of results that a block of warps makes that multiply by themselves; 0: they do not
 	// Of a product of matrices: how many rows of x there are at most (0: as the grid says); how many blocks, a cluster, share the inner index, and how
 	// many elements of it each has at most (0: all, of an unknown number); for how many stages there is memory; and whether matrices and sizes are the
 	// same in each replay, so that weights may be asked for before the wait.
@@ -201,25 +207,29 @@ type Fit struct {
 
 // columns and blockThreads are those of a block of a product of matrices.
 func (f Fit) columns() int {
-	if f.Rows == tall {
+	switch {
+	case f.Columns > 0:
+		return f.Columns
+	case f.Rows == tall:
 		return columns / 2
 	}
 	return columns
 }
 
-func (f Fit) blockThreads() int { return threads / columns * f.columns() }
+func (f Fit) blockThreads() int {
+	if f.Columns > 0 {
+		return warpThreads
+	}
+	return threads / columns * f.columns()
+}
 
 // Fits reports whether there is code for the launch.
 func (f Fit) Fits() bool { return f != Fit{} }
 
 // Fit implements [Kernel].
 func (p *product) Fit(groups [3]uint64, given Given) (best Fit) {
-	if rows := p.fewOf(groups, given); rows > 0 {
-		for _, streamed := range []bool{false, true} {
-			if f := p.few(rows, streamed).Fit(groups, given); f.Fits() {
-				return f
-			}
-		}
+	if f := p.fewFit(groups, given); f.Fits() {
+		return f
 	}
 	least := uint64(0)
 	for _, rows := range []int{tall, 128, 64, 32, 16, 8} {
@@ -378,21 +388,18 @@ func size(name string) bool {
 
 // size is how many rows a grid makes results for, and how many blocks lie side by side.
 func (p *product) size(groups [3]uint64, f Fit) (rows, wide uint64) {
-	high := uint64(64)
+	rows, along, each := 64*groups[0], groups[1], uint64(f.columns()/64)
 	switch {
-	case p.form == tile || p.dense(): // tiles of 32 columns along x, of one matrix after another
-		each := uint64(f.columns() / 32)
+	case p.form == tile || p.dense(): // tiles of 32 by 32 results, columns along x
+		rows, along, each = 32*groups[1], groups[0], uint64(f.columns()/32)
 		if p.form == siluMul {
 			each /= 2
 		}
-		return 32 * groups[1], (groups[0] + (each-1)*p.results()) / each
 	case p.form == rope:
-		high = f.Projections.tall()
-	case p.form == siluMul: // tiles of 32 columns of each matrix
-		return 64 * groups[0], (groups[1] + 3) / 4
+		rows = f.Projections.tall() * groups[0]
 	}
-	// Tiles of 64 columns, of one matrix after another: each has a quarter as many blocks, rounded up.
-	return high * groups[0], (groups[1] + 3*uint64(len(p.sides))) / 4
+	// Tiles lie behind those of the matrix before: of each matrix there are so many times fewer blocks, rounded up.
+	return rows, (along + (each-1)*p.results()) / each
 }
 
 // results is how many matrices have results of their own.

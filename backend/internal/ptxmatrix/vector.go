@@ -398,10 +398,7 @@ type vectorTile struct {
 
 // Emit implements [Kernel].
 func (v *vector) Emit(launch nvptx.Launch, f Fit) []byte {
-	e := &vectorEmitter{vector: v, entry: entry{kernel: v.source, launch: launch, typ: v.elem, target: "sm_80"}, fit: f}
-	if launch.Programmatic || v.most > 0 {
-		e.target = "sm_90"
-	}
+	e := &vectorEmitter{vector: v, entry: entry{kernel: v.source, launch: launch, typ: v.elem, target: elder(launch)}, fit: f}
 	// Before it waits for the launches before, a block asks for weights and reads the table: what writes the table has ended when this launch begins
 	// (nvptx.Launch). Constants that lie in memory are read behind the wait.
 	early := launch.Programmatic && launch.Values
