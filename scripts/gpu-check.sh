@@ -9,7 +9,8 @@
 #       kernels      prebuilt and generated PTX, threads that part
 #       orders       replays equal, edges and waits needed, with blocks that are late
 #       model        tokens, logits and sampling of the demonstration model, whose file MODEL names
-#       sanitizer    some of it under compute-sanitizer's memcheck
+#       sanitizer    the suite's kernels that KERNELS names (a pattern; by default some of those that are written without a compiler, which is to
+#                    be there for what they are compared with) under each of compute-sanitizer's TOOLS (memcheck racecheck synccheck)
 #                                        Kernels that are not compiled beforehand need a clang there, which MLXC_CLANG
 #                                        names; they fail without one. LIMIT is how many seconds a part may take (240;
 #                                        conformance with a clang needs 540 on 16 cores). Logs go to the folder $OUT
@@ -100,13 +101,21 @@ part() {
 	orders) testing orders backend/cuda cuda -test.run '^(TestReplaysEqual|TestEdgesNeeded|TestWaitsNeeded)$' || failed=1 ;;
 	model) testing model cmd/internal/textgen textgen -test.run '^(TestCUDA|TestCUDASampling)$' || failed=1 ;;
 	sanitizer)
-		if command -v compute-sanitizer >/dev/null; then
-			MLXC_REPLAYS=2 MLXC_SEEDS=1 WRAP="compute-sanitizer --tool memcheck --error-exitcode 9 --launch-timeout 0" \
-				testing sanitizer backend/cuda cuda -test.run '^(TestReplaysEqual|TestConformance)$/^(graph|decode.*)$/^(kernel)?$/(rms|sdpa|gather|argmax|row_reduce|affine_qmv_rms)' || failed=1
-			grep -E '=+ (ERROR SUMMARY|Invalid)' "$logs/sanitizer.log" || :
-		else
-			echo "sanitizer: there is no compute-sanitizer here" && failed=1
+		if ! command -v compute-sanitizer >/dev/null; then
+			echo "sanitizer: there is no compute-sanitizer here" && failed=1 && return
 		fi
+		jobs=
+		for tool in ${TOOLS:-memcheck racecheck synccheck}; do
+			for i in 0 1 2 3 4 5 6 7; do
+				MLXC_PART=$i/8 WRAP="compute-sanitizer --tool $tool --error-exitcode 9 --launch-timeout 0" testing "$tool-$i" backend/cuda cuda \
+					-test.run "^TestConformance\$/^stream\$/^kernel\$/${KERNELS:-^(affine_qmm_t_(add_|silu_mul_|x3_rope_)?(float16_t|float)_gs_32_b_4(_alN_true)?(_batch_0)?|affine_qmv_(fast_)?(add|rms_x3_rope|rms_silu_mul)_float16_t_gs_32_b_4|sdpa_rows_float16_t_128_128|gemm_nt_(add_)?float16|ggml_mul_m[mv]_q[46]_K_f16)$}" &
+				jobs="$jobs $!"
+			done
+		done
+		for j in $jobs; do
+			wait "$j" || failed=1
+		done
+		grep -hE '=+ (Invalid|Error|Warning|Race|Barrier error)|=+ .*hazard' "$logs"/*check-*.log | sort | uniq -c | head -n 20
 		;;
 	*)
 		echo "scripts/gpu-check.sh: there is no part $1" >&2

@@ -38,11 +38,31 @@ graph steps {
 }
 `
 
+// denseStepsOf is the same with weights of 16 bits.
+const denseStepsOf = `mlxt 1
+
+graph steps {
+  param $n u32 in [1, 100]
+  memory %x input 409600 f16[100, 2048]
+  memory %y output 9600 f16[100, 48]
+  memory %w weight 196608 f16[48, 2048] = fill 0x20002100
+  kernel @k builtin "gemm_nt_float16" args(0 x: device f16 read, 1 w: device f16 read, 2 y: device f16 write, 3 K: constant i32, 4 N: constant i32, 5 M: constant i32)
+
+  #0 @k (x = %x[0:4096*$n], w = %w[0:196608], y = %y[0:96*$n], K = 2048, N = 48, M = $n) grid threadgroups [2, ceildiv($n, 32), 1] of [32, 2, 2] op matmul
+}
+`
+
 // TestFewRows: a graph whose products have as many rows as a param says launches them as that number asks, by graphs and one by one, and the results are those
 // of clang's code.
 func TestFewRows(t *testing.T) {
 	sample.Seldom(t)
-	m, err := mlxt.Parse(t.Context(), "steps.mlxt", []byte(stepsOf))
+	for _, text := range sample.Of(t, t.Name()+" of matrices", []string{stepsOf, denseStepsOf}, 2) {
+		t.Run("", func(t *testing.T) { fewRows(t, text) })
+	}
+}
+
+func fewRows(t *testing.T, text string) {
+	m, err := mlxt.Parse(t.Context(), "steps.mlxt", []byte(text))
 	require.NoError(t, err)
 	var mu sync.Mutex
 	var most []int
@@ -61,6 +81,9 @@ func TestFewRows(t *testing.T) {
 	for i := range x {
 		if x[i] = byte(i*37>>3 + i>>12*29); i%2 == 1 {
 			x[i] = 0x38 | x[i]&0x87
+		}
+		if i%4096 < i>>12*40 { // rows have other sums, whatever they are multiplied by
+			x[i] = 0
 		}
 	}
 	rows := []int{3, 100, 64, 8, 9, 65, 3}

@@ -146,36 +146,39 @@ func TestEdgesNeeded(t *testing.T) {
 // Waits for which that is not seen are logged, as a table for docs/cuda.md, with what each is for.
 func TestWaitsNeeded(t *testing.T) {
 	sample.Seldom(t)
-	all := allGraphs(t)
-	seen, unseen := 0, 0
-	var rows []string
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		g := all[name]
-		calm := device(t, cuda.Options{Plan: cuda.Chain})
-		o := open(t, calm, g)
-		want := [2]map[string]string{o.run(0), o.run(1)}
-		o.close()
-		require.NoError(t, calm.Close())
-		for i := range g.Kernels {
-			k := g.Kernels[i].Function
-			d := device(t, cuda.Options{Plan: cuda.Chain})
-			removed := d.Disturb(30000, k)
-			o := open(t, d, g)
-			differs := o.differs(want)
+	graphs := allGraphs(t)
+	all, runs := 0, 0 // waits that are seen to be needed, and graphs that were run
+	for _, name := range slices.Sorted(maps.Keys(graphs)) {
+		t.Run(name, func(t *testing.T) {
+			g := graphs[name]
+			calm := device(t, cuda.Options{Plan: cuda.Chain})
+			o := open(t, calm, g)
+			want := [2]map[string]string{o.run(0), o.run(1)}
 			o.close()
-			require.NoError(t, d.Close())
-			switch {
-			case *removed == 0:
-			case differs:
-				seen++
-			default:
-				unseen++
-				rows = append(rows, unseenRow(name, annotated(t, g), k))
+			require.NoError(t, calm.Close())
+			seen := 0
+			var rows []string
+			for i := range g.Kernels {
+				k := g.Kernels[i].Function
+				d := device(t, cuda.Options{Plan: cuda.Chain})
+				removed := d.Disturb(30000, k)
+				o := open(t, d, g)
+				differs := o.differs(want)
+				o.close()
+				require.NoError(t, d.Close())
+				switch {
+				case *removed == 0:
+				case differs:
+					seen++
+				default:
+					rows = append(rows, unseenRow(name, annotated(t, g), k))
+				}
 			}
-		}
+			t.Logf("%d waits are seen to be needed, %d are not:\n| graph | kernel that did not wait | what its wait is for |\n|---|---|---|\n%s", seen, len(rows), strings.Join(rows, "\n"))
+			all, runs = all+seen, runs+1
+		})
 	}
-	t.Logf("%d waits are seen to be needed, %d are not:\n| graph | kernel that did not wait | what its wait is for |\n|---|---|---|\n%s", seen, unseen, strings.Join(rows, "\n"))
-	assert.Positive(t, seen)
+	assert.True(t, all > 0 || runs == 0)
 }
 
 // differs reports whether a replay has other results than it should, with two inputs in turn, so that what a replay

@@ -17,11 +17,12 @@ import (
 type few struct {
 	rows  uint64
 	entry *entry
+	room  uint32 // as [step] has it
 }
 
 // fewRows are numbers of rows up to which products of matrices and attention have entries of their own, if their number depends on params: what is fast for a prompt leaves
 // most of a GPU idle in a step of a few tokens.
-var fewRows = [...]int{8, 64}
+var fewRows = [...]int{2, 8, 64}
 
 // fitOf is a kernel with what its fit depends on.
 type fitOf struct {
@@ -46,7 +47,7 @@ func (c *code) fewer(g *ir.Graph, s *step, f form) {
 	for _, rows := range fewRows {
 		f.fit = c.fitted(s, rows)
 		if e := s.kernel.entry(f, "", nil); f.fit.Fits() && e != s.entry {
-			s.few, s.rows = append(s.few, few{uint64(rows), e}), at
+			s.few, s.rows = append(s.few, few{rows: uint64(rows), entry: e}), at
 		}
 	}
 }
@@ -152,18 +153,41 @@ func (c *code) share() {
 
 // rooms says how much shared memory launches ask for that are to have one block on each multiprocessor ([ptxmatrix.Fit.Even]). Of such launches in a row the first, the
 // third, … ask for [ptxmatrix.Roomy] bytes. A launch of package ptxmatrix that is not even ends a row, as nobody knows on which multiprocessors it leaves room.
-// Launches with other code need little memory and change nothing.
+// Launches with other code need little memory and change nothing. Replays of few rows have rows of their own; what is launched whatever the number of rows asks for the same in all.
 func (c *code) rooms() {
-	roomy := false
-	for n := range c.steps {
-		s := &c.steps[n]
-		if !s.entry.fit.Fits() {
-			continue
-		}
-		if roomy = s.entry.fit.Even() && !roomy; roomy {
-			s.room = ptxmatrix.Roomy
+	for _, rows := range append([]int{0}, fewRows[:]...) {
+		roomy := false
+		for n := range c.steps {
+			s := &c.steps[n]
+			e, room := s.entry, &s.room
+			for i := range s.few {
+				if rows > 0 && uint64(rows) <= s.few[i].rows {
+					e, room = s.few[i].entry, &s.few[i].room
+					break
+				}
+			}
+			switch {
+			case !e.fit.Fits():
+				continue
+			case rows > 0 && room == &s.room:
+				roomy = s.room > 0
+				continue
+			}
+			if roomy = e.fit.Even() && !roomy; roomy {
+				*room = ptxmatrix.Roomy
+			}
 		}
 	}
+}
+
+// roomOf is how much shared memory a step asks for at least if it is launched by one of its entries.
+func (s *step) roomOf(e *entry) uint32 {
+	for i := range s.few {
+		if s.few[i].entry == e {
+			return s.few[i].room
+		}
+	}
+	return s.room
 }
 
 func oneIf(b bool) byte {
@@ -269,7 +293,7 @@ func (l *launches) fitted(n int) error {
 		}
 		out.Grid[i] = uint32(grid[i])
 	}
-	out.Block, out.Shared = threads, max(shared, s.room)
+	out.Block, out.Shared = threads, max(shared, s.roomOf(l.entries[n]))
 	return nil
 }
 

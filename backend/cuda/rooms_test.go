@@ -27,4 +27,40 @@ func TestRooms(t *testing.T) {
 		}
 	}
 	require.Equal(t, []int{1, 4, 6, 8, 11}, roomy)
+
+	// Of few rows, launches that are even then: they follow what is launched in all replays.
+	c = &code{}
+	for _, x := range []struct {
+		any ptxmatrix.Fit
+		few map[uint64]ptxmatrix.Fit
+	}{
+		{even, nil}, {other, map[uint64]ptxmatrix.Fit{2: even, 8: other}}, {none, nil}, {other, map[uint64]ptxmatrix.Fit{2: even, 8: even}}, {other, map[uint64]ptxmatrix.Fit{2: even, 8: even}}, {even, nil},
+	} {
+		s := step{entry: &entry{form: form{fit: x.any}}}
+		for _, rows := range []uint64{2, 8} {
+			if f, there := x.few[rows]; there {
+				s.few = append(s.few, few{rows: rows, entry: &entry{form: form{fit: f}}})
+			}
+		}
+		c.steps = append(c.steps, s)
+	}
+	c.rooms()
+	rooms := func(rows uint64) (roomy []int) {
+		for n := range c.steps {
+			s := &c.steps[n]
+			e := s.entry
+			for i := range s.few {
+				if s.few[i].rows == rows {
+					e = s.few[i].entry
+				}
+			}
+			if s.roomOf(e) > 0 {
+				roomy = append(roomy, n)
+			}
+		}
+		return roomy
+	}
+	require.Equal(t, []int{0, 5}, rooms(0))
+	require.Equal(t, []int{0, 3, 5}, rooms(2))
+	require.Equal(t, []int{0, 3, 5}, rooms(8))
 }

@@ -24,7 +24,8 @@ const syntheticGroup = 32
 // depend on its weights. It has no file and no vocabulary.
 type Synthetic struct {
 	Config
-	// Bits is the number of bits of a matrix's codes, 4 or 8, in groups of 32; EmbeddingBits is that of the embedding.
+	// Bits is the number of bits of a matrix's codes, 4 or 8, in groups of 32; EmbeddingBits is that of the embedding. 16: elements are no codes, and have
+	// the type of activations, which is not f32.
 	Bits, EmbeddingBits int64
 	// Untied: the head has a matrix of its own, with codes of Bits bits, instead of the embedding's.
 	Untied bool
@@ -33,8 +34,8 @@ type Synthetic struct {
 // Decoder makes the weights, which are the same in every call.
 func (m *Synthetic) Decoder(ctx context.Context, o frontend.Options) (*Decoder, error) {
 	for _, bits := range []int64{m.Bits, m.EmbeddingBits} {
-		if bits != 4 && bits != 8 {
-			return nil, fmt.Errorf("codes of %d bits: want 4 or 8", bits)
+		if bits != 4 && bits != 8 && (bits != 16 || o.Type == ir.F32) {
+			return nil, fmt.Errorf("weights of %d bits beside %s: want codes of 4 or 8, or elements of 16 of the same type", bits, o.Type)
 		}
 	}
 	if err := Fill(&o, m.Config.Context); err != nil {
@@ -100,24 +101,50 @@ func (m *Decoder) make(name string, bits int64, dims ...int64) error {
 		m.weights[name] = w
 		return nil
 	}
-	w.N, w.Bits = dims[1], bits
+	w.N = dims[1]
+	first := sha256.Sum256([]byte(name))
+	seed := binary.LittleEndian.Uint64(first[:])
+	if bits == 16 {
+		elements := numbers(t, w.K)
+		w.Blob = blob("", t.Size()*w.K*w.N, func(i uint64) uint32 {
+			r := random(seed, i)
+			return uint32(elements[r&0xffff]) | uint32(elements[r>>16])<<16
+		})
+		m.weights[name] = w
+		return nil
+	}
+	w.Bits = bits
 	if w.K%syntheticGroup != 0 {
 		return fmt.Errorf("%s: rows of %d elements are no whole groups of %d", name, w.K, syntheticGroup)
 	}
-	first := sha256.Sum256([]byte(name))
-	seed := binary.LittleEndian.Uint64(first[:])
 	middle := float64(int64(1)<<bits-1) / 2
 	scale := math.Sqrt(3/float64(w.K)) / middle // so that the weights have variance 1/k
-	w.Codes = blob("codes", w.N*w.K*bits/8, func(i uint64) uint32 {
-		// SplitMix64's output function (Steele, Lea, Flood 2014).
-		z := (seed + i) * 0x9e3779b97f4a7c15
-		z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-		return uint32((z ^ z>>27) * 0x94d049bb133111eb >> 32)
-	})
+	w.Codes = blob("codes", w.N*w.K*bits/8, func(i uint64) uint32 { return random(seed, i) })
 	w.Scales = blob("scales", t.Size()*w.N*w.K/syntheticGroup, constant(scale))
 	w.Biases = blob("biases", t.Size()*w.N*w.K/syntheticGroup, constant(-middle*scale))
 	m.weights[name] = w
 	return nil
+}
+
+// random is a number for each i, by SplitMix64's output function (Steele, Lea, Flood 2014).
+func random(seed, i uint64) uint32 {
+	z := (seed + i) * 0x9e3779b97f4a7c15
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	return uint32((z ^ z>>27) * 0x94d049bb133111eb >> 32)
+}
+
+// numbers are 65,536 elements of a type of 16 bits, evenly spaced, with a mean of 0 and a variance of 1/k.
+func numbers(t ir.DType, k int64) []uint16 {
+	values := make([]float32, 1<<16)
+	for i := range values {
+		values[i] = float32(math.Sqrt(3/float64(k)) * (float64(i)/(1<<15) - 1))
+	}
+	data := record.Elements(t, values)
+	out := make([]uint16, len(values))
+	for i := range out {
+		out[i] = binary.LittleEndian.Uint16(data[2*i:])
+	}
+	return out
 }
 
 // together calls do concurrently for parts of [0, n), whose bounds are multiples of 4096, on all cores.

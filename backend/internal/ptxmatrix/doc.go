@@ -13,13 +13,18 @@
 // rows of x, in shared memory. Where there would be too few blocks for a GPU, up to eight, a cluster, share the inner index, and make a part of the results each. In which
 // order a sum is added depends on its length and on how many blocks share it.
 //
+// Weights of 16 bits that are no codes are not decoded: both factors of a wgmma lie in shared memory then, stages have 64 elements, and there are blocks of 256
+// rows and 128 columns too.
+//
 // On other GPUs a block makes 256 columns of up to 64 rows, and each of its eight warps multiplies by itself (mma.sync).
 //
 // In a product of many rows with GGML's blocks the same is done with weights that are f32: each is the sum of two numbers of 16 bits, or a whole number, in units of its
 // block, and a rest that its group shares.
 //
+// So is a product of many rows of f32, whose elements of x are the sum of three numbers of bf16, and weights a whole number, in units of their group, and a rest that it shares.
+//
 // In a product with a vector (mma.sync) a block takes 16 rows of weights after others, affine codes or GGML's blocks, and each of its warps has a part of
-// the inner index.
+// the inner index. So are up to eight rows of x with affine codes multiplied.
 //
 // In attention a block has 64 queries of a head, and goes through the keys in tiles of 64. Of few queries a cluster of eight blocks has one, and shares the keys.
 package ptxmatrix

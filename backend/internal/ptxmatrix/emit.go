@@ -2,6 +2,7 @@ package ptxmatrix
 
 import (
 	"math/bits"
+	"strconv"
 	"strings"
 
 	"github.com/mlxc/mlxc/internal/air/nvptx"
@@ -26,7 +27,7 @@ type emitter struct {
 	others                                  string // predicate: the thread has no sums, which others of the block have; "": all have
 
 	// What the thread brings of a stage: some bytes of codes, of some rows of x, and of scales or biases.
-	codesFrom                                      [2]string // of rows eight apart
+	codesFrom                                      []string // of rows eight apart; of weights of 16 bits, denseApart
 	codesTo, xFrom, xTo, xStep, scaleFrom, scaleTo string
 	chunk                                          string   // of scales, which is brought next: its place in shared memory
 	mine                                           string   // predicate: the thread brings x; "" if all do
@@ -56,6 +57,9 @@ const ring = 4
 
 // Emit implements [Kernel].
 func (p *product) Emit(launch nvptx.Launch, f Fit) []byte {
+	if f.Teams > 0 {
+		return p.few(f.Most, f.Streamed).Emit(launch, f)
+	}
 	e := &emitter{product: p, entry: entry{kernel: p.source, launch: launch, typ: p.elem}, fit: f}
 	if f.Splits > 1 {
 		e.cluster = f.Splits
@@ -84,10 +88,9 @@ func (p *product) Emit(launch nvptx.Launch, f Fit) []byte {
 		early = 0
 	}
 	e.products(false, early)
-	e.Line("bar.sync \t0")
 	e.Mark(results)
 	e.results()
-	return e.text(threads)
+	return e.text(e.fit.blockThreads())
 }
 
 // early is of how many stages weights are asked for before the wait. x comes behind all of them, in the first one's group unless it is kept.
@@ -182,7 +185,10 @@ func (e *emitter) place() {
 			e.further = append(e.further, further)
 			block = e.either(further, "r", e.r("sub.s32", "%s, %s", block, blocks), block)
 			next := of(side)
-			m = operand{e.either(further, "rd", next.codes, m.codes), e.either(further, "rd", next.scales, m.scales), e.either(further, "rd", next.biases, m.biases)}
+			m.codes = e.either(further, "rd", next.codes, m.codes)
+			if !e.dense() {
+				m.scales, m.biases = e.either(further, "rd", next.scales, m.scales), e.either(further, "rd", next.biases, m.biases)
+			}
 			e.N = e.either(further, "r", length(side), e.N)
 		}
 		e.matrix = [2]operand{m, m}
@@ -198,6 +204,9 @@ func (e *emitter) place() {
 	// The upper half of a descriptor: 128-byte swizzle, 1024 bytes from eight rows to the next eight.
 	e.high = e.r("mov.b32", "%d", 1<<30|1024>>4)
 	e.always = e.Make("p", "setp.eq.u32", "%s, %s", e.K, e.K)
+	if e.dense() {
+		return
+	}
 	if e.fit.Kept {
 		magic := 0x64006400 // 1024
 		if e.typ == ir.BF16 {
@@ -268,6 +277,12 @@ func (e *emitter) row(at string) string {
 
 // weights finds what the thread brings of each stage of the weights. Each warp brings those of the 16 rows that it multiplies: where x is kept, it waits for no other.
 func (e *emitter) weights() {
+	e.left = e.r("mov.b32", "%s", e.all)
+	e.slotBring = e.r("mov.b32", "0")
+	if e.dense() {
+		e.denseWeights()
+		return
+	}
 	at, unit := e.r("mad.lo.s32", "%s, 16, %s", e.r("shr.u32", "%s, 5", e.thread), e.quad), e.member
 	bytes := e.r("mul.lo.s32", "%s, %d", e.r("shr.u32", "%s, 3", e.K), e.bits) // of a row, which has a multiple of 32 codes
 	offset := e.r("shl.b32", "%s, 4", unit)
@@ -279,9 +294,10 @@ func (e *emitter) weights() {
 	if e.form == siluMul {
 		codes = e.either(upper, "rd", e.matrix[1].codes, codes)
 	}
-	for i := range e.codesFrom {
+	e.codesFrom = nil
+	for i := range 2 {
 		row := e.row(e.r("add.s32", "%s, %d", at, 8*i))
-		e.codesFrom[i] = e.plus(e.Make("rd", "add.s64", "%s, %s", codes, e.wide(row, bytes)), offset)
+		e.codesFrom = append(e.codesFrom, e.plus(e.Make("rd", "add.s64", "%s, %s", codes, e.wide(row, bytes)), offset))
 	}
 	e.codesTo = e.r("add.s32", "%s, %s", e.codesPlace(at, unit), e.base)
 
@@ -297,8 +313,7 @@ func (e *emitter) weights() {
 		e.scaleFrom = e.plus(e.scaleFrom, e.r("mul.lo.s32", "%s, %d", e.rank, 2*e.fit.Part/e.product.group))
 	}
 	e.scaleTo = e.r("mad.lo.s32", "%s, %d, %s", e.thread, e.fit.chunk(), e.scalesPlace())
-	e.left = e.r("mov.b32", "%s", e.all)
-	e.slotBring, e.chunk, e.brought = e.r("mov.b32", "0"), e.r("mov.b32", "0"), e.r("mov.b32", "0")
+	e.chunk, e.brought = e.r("mov.b32", "0"), e.r("mov.b32", "0")
 }
 
 // scalesPlace is where scales lie in shared memory.
@@ -308,6 +323,12 @@ func (e *emitter) scalesPlace() string {
 
 // loads finds what the thread brings of each stage of x, unless that is kept, and where it finds what it multiplies.
 func (e *emitter) loads() {
+	e.descriptor = e.r("or.b32", "%s, %d", e.r("shr.u32", "%s, 4", e.base), 1<<16)
+	e.slotUse = e.r("mov.b32", "0")
+	if e.dense() {
+		e.denseLoads()
+		return
+	}
 	unit := e.r("mov.b32", "0")
 	if e.fit.Kept {
 		unit = e.r("mul.lo.s32", "%s, %d", e.member, e.bits/4)
@@ -322,13 +343,20 @@ func (e *emitter) loads() {
 	if e.fit.Kept {
 		e.scalesAt = e.r("mad.lo.s32", "%s, 2, %s", e.r("shr.u32", "%s, %d", e.member, bits.Len(uint(e.product.group/32))-1), e.scalesAt)
 	}
-	e.descriptor = e.r("or.b32", "%s, %d", e.r("shr.u32", "%s, 4", e.base), 1<<16)
-	e.slotUse, e.scalesUse, e.stages = e.r("mov.b32", "0"), e.r("mov.b32", "0"), e.r("mov.b32", "0")
+	e.scalesUse, e.stages = e.r("mov.b32", "0"), e.r("mov.b32", "0")
 }
+
+// xPlace is what the thread brings of each stage of x: its first row, and which 16 bytes of it. Its other rows lie xApart from one another.
+func (e *emitter) xPlace() (row, unit string) {
+	units := e.fit.Depth / 8
+	return e.r("shr.u32", "%s, %d", e.thread, bits.Len(uint(units))-1), e.r("and.b32", "%s, %d", e.thread, units-1)
+}
+
+func (e *emitter) xApart() int { return e.fit.blockThreads() / (e.fit.Depth / 8) }
 
 // loadsRows finds what the thread brings of each stage of x.
 func (e *emitter) loadsRows() {
-	xRow, unit := e.r("shr.u32", "%s, 4", e.thread), e.r("and.b32", "%s, 15", e.thread)
+	xRow, unit := e.xPlace()
 	pitch := e.r("shl.b32", "%s, 1", e.K)
 	offset := e.r("shl.b32", "%s, 4", unit)
 	m := e.r("add.s32", "%s, %s", e.m0, xRow)
@@ -336,20 +364,22 @@ func (e *emitter) loadsRows() {
 		offset = e.r("mad.lo.s32", "%s, 2, %s", e.begin, offset)
 	}
 	e.xFrom = e.plus(e.Make("rd", "add.s64", "%s, %s", e.args["x"], e.wide(m, pitch)), offset)
-	e.xStep = e.wide(pitch, "32")
+	e.xStep = e.wide(pitch, strconv.Itoa(e.xApart()))
 	swizzled := e.r("and.b32", "%s, 7", e.r("xor.b32", "%s, %s", unit, xRow))
 	to := e.r("add.s32", "%s, %s", e.r("shl.b32", "%s, 7", xRow), e.r("shl.b32", "%s, 4", swizzled))
-	to = e.r("mad.lo.s32", "%s, %d, %s", e.r("shr.u32", "%s, 3", unit), 128*e.fit.Rows, to)
+	if e.fit.Depth > denseDepth {
+		to = e.r("mad.lo.s32", "%s, %d, %s", e.r("shr.u32", "%s, 3", unit), 128*e.fit.Rows, to)
+	}
 	e.xTo = e.r("add.s32", "%s, %s", to, e.base)
 	e.rows, e.mine = nil, ""
-	for j := 0; j < e.fit.Rows; j += 32 {
+	for j := 0; j < e.fit.Rows; j += e.xApart() {
 		ok := e.Make("p", "setp.lt.s32", "%s, %s", e.r("add.s32", "%s, %d", m, j), e.M)
-		if e.fit.Aligned {
+		if e.fit.Aligned && !e.dense() {
 			ok = e.either(ok, "r", "16", "0")
 		}
 		e.rows = append(e.rows, ok)
 	}
-	if e.fit.Rows < 32 {
+	if e.fit.Rows < e.xApart() {
 		e.mine = e.Make("p", "setp.lt.u32", "%s, %d", xRow, e.fit.Rows)
 	}
 }
@@ -373,7 +403,7 @@ func (e *emitter) codesPlace(row, unit string) string {
 func (e *emitter) bring() {
 	if !e.fit.Kept {
 		e.bringRows(e.slotBring, e.left)
-		e.Line("add.s64 \t%s, %s, %d", e.xFrom, e.xFrom, 2*depth)
+		e.Line("add.s64 \t%s, %s, %d", e.xFrom, e.xFrom, 2*e.fit.Depth)
 	}
 	e.bringWeights()
 	e.Line("cp.async.commit_group")
@@ -381,6 +411,10 @@ func (e *emitter) bring() {
 
 // bringWeights asks for the codes of a stage, and for scales.
 func (e *emitter) bringWeights() {
+	if e.dense() {
+		e.bringDense()
+		return
+	}
 	to := e.r("add.s32", "%s, %s", e.codesTo, e.slotBring)
 	some := e.Make("p", "setp.gt.s32", "%s, 0", e.left)
 	unit := e.r("and.b32", "%s, 3", e.thread)
@@ -409,7 +443,8 @@ func (e *emitter) bringWeights() {
 func (e *emitter) bringRows(slot, left string) {
 	to := e.r("add.s32", "%s, %s", e.xTo, slot)
 	from := e.xFrom
-	at := e.r("shl.b32", "%s, 3", e.r("and.b32", "%s, 15", e.thread))
+	_, unit := e.xPlace()
+	at := e.r("shl.b32", "%s, 3", unit)
 	where := e.mine
 	if e.fit.Aligned {
 		where = e.Make("p", "setp.gt.s32", "%s, 0", left)
@@ -422,10 +457,10 @@ func (e *emitter) bringRows(slot, left string) {
 			from = e.Make("rd", "add.s64", "%s, %s", from, e.xStep)
 		}
 		size := ok
-		if !e.fit.Aligned {
+		if !e.fit.Aligned || e.dense() {
 			size = e.within(at, left, ok)
 		}
-		e.copy(where, to, i*32*128, from, 0, size)
+		e.copy(where, to, i*e.xApart()*128, from, 0, size)
 	}
 }
 
@@ -435,9 +470,9 @@ func (e *emitter) fill(asked int) {
 		slot, left := e.r("mov.b32", "0"), e.r("mov.b32", "%s", e.all)
 		e.times(asked, func() {
 			e.bringRows(slot, left)
-			e.Line("add.s64 \t%s, %s, %d", e.xFrom, e.xFrom, 2*depth)
+			e.Line("add.s64 \t%s, %s, %d", e.xFrom, e.xFrom, 2*e.fit.Depth)
 			e.Line("cp.async.commit_group")
-			e.Line("sub.s32 \t%s, %s, %d", left, left, depth)
+			e.Line("sub.s32 \t%s, %s, %d", left, left, e.fit.Depth)
 			e.next(slot)
 		})
 	}
@@ -576,7 +611,7 @@ func (e *emitter) affines(far string) (rows [2]affine) {
 }
 
 // holds reports whether weights are decoded by fma in their own type, which has to hold a code.
-func (e *emitter) holds() bool { return e.typ == ir.F16 || e.bits == 4 }
+func (e *emitter) holds() bool { return !e.dense() && (e.typ == ir.F16 || e.bits == 4) }
 
 // apart sets the upper bit of a half of a register if scale·code + bias may not fit an f32 exactly, for some codes of a row in a stage. Where it
 // fits, rounding it to f32 and then to 16 bits, as the term does, is the same as rounding it once, as fma does. It fits if
@@ -643,7 +678,9 @@ func (e *emitter) products(once bool, asked int) (far string) {
 			e.Line("bar.sync \t0")
 			e.there = true
 		}
-		e.fetch()
+		if !e.dense() {
+			e.fetch()
+		}
 	}
 	if e.fit.Long {
 		e.Mark(phases)
@@ -653,16 +690,23 @@ func (e *emitter) products(once bool, asked int) (far string) {
 		e.Line("mov.f32 \t%s, 0f00000000", v)
 	}
 	e.Mark(stage)
-	if e.fit.Kept {
+	switch {
+	case e.fit.Kept && e.dense():
+		e.denseByWarps()
+	case e.fit.Kept:
 		e.keptStage(far, once)
-	} else {
+	default:
 		e.Line("cp.async.wait_group \t%d", e.fit.ahead()-1)
 		e.Line("fence.proxy.async.shared::cta")
 		e.Line("bar.sync \t0")
-		e.stage(far, once)
-		e.count()
+		if e.dense() {
+			e.denseStage()
+		} else {
+			e.stage(far, once)
+			e.count()
+		}
 	}
-	e.Line("sub.s32 \t%s, %s, %d", rest, rest, depth)
+	e.Line("sub.s32 \t%s, %s, %d", rest, rest, e.fit.Depth)
 	e.Line("@%s bra \t%s", e.Make("p", "setp.gt.s32", "%s, %s", rest, end), stage)
 	if !e.fit.byWarps() {
 		e.Line("wgmma.wait_group.sync.aligned \t0")
@@ -728,15 +772,7 @@ func (e *emitter) stage(far string, once bool) {
 
 // multiply multiplies a step of a stage, whose left factor is decoded. Where x of the stage lies a descriptor says.
 func (e *emitter) multiply(lowest string, step int) {
-	defer func() {
-		switch { // while tensor cores have something to do
-		case step > 0:
-		case e.fit.whole(): // there is nothing to bring; groups are counted
-			e.Line("cp.async.commit_group")
-		default:
-			e.bring()
-		}
-	}()
+	defer e.meanwhile(step)
 	if e.fit.byWarps() {
 		e.multiplyByWarps(lowest, step)
 		return
@@ -747,6 +783,17 @@ func (e *emitter) multiply(lowest string, step int) {
 	e.Line("wgmma.mma_async.sync.aligned.m64n%dk16.f32.%s.%s \t{%s}, {%s}, %s, %s, 1, 1, 0",
 		e.fit.Rows, name, name, strings.Join(e.acc, ", "), strings.Join(e.frag[step%ring][:], ", "), d, e.always)
 	e.Line("wgmma.commit_group.sync.aligned")
+}
+
+// meanwhile asks for another stage behind the first step of one, while tensor cores have something to do.
+func (e *emitter) meanwhile(step int) {
+	switch {
+	case step > 0:
+	case e.fit.whole(): // there is nothing to bring; groups are counted
+		e.Line("cp.async.commit_group")
+	default:
+		e.bring()
+	}
 }
 
 // twice makes two weights in f32, and rounds them to 16 bits. A code is put into the fraction of 2^23. A product of a scale and

@@ -142,26 +142,36 @@ func (e *entry) single(to string, offset int, from, there string) {
 	e.Line("st.shared.v4.b32 \t[%s+%d], {%s}", to, offset, strings.Join(words[:], ", "))
 }
 
-// widened is a number of 16 bits as f32.
+// widened is a number of the type as f32.
 func (e *entry) widened(h string) string {
-	if e.typ == ir.BF16 {
+	switch e.typ {
+	case ir.F32:
+		return h
+	case ir.BF16:
 		return e.r("mov.b32", "{%s, %s}", e.Make("rs", "mov.b16", "0"), h)
 	}
 	return e.r("cvt.f32.f16", "%s", h)
 }
 
-// rounded is an f32 rounded to 16 bits.
+// rounded is an f32 rounded to the type.
 func (e *entry) rounded(v string) string {
+	if e.typ == ir.F32 {
+		return v
+	}
 	return e.Make("rs", "cvt.rn."+e.typ.String()+".f32", "%s", v)
 }
 
 // stored is the same, with the one NaN of the type.
 func (e *entry) stored(v string) string {
+	isNaN := e.Make("p", "setp.nan.f32", "%s, %s", v, v)
 	nan := "0x7E00"
-	if e.typ == ir.BF16 {
+	switch e.typ {
+	case ir.F32:
+		return e.either(isNaN, "r", "0x7FC00000", v)
+	case ir.BF16:
 		nan = "0x7FC0"
 	}
-	return e.Make("rs", "selp.b16", "%s, %s, %s", nan, e.rounded(v), e.Make("p", "setp.nan.f32", "%s, %s", v, v))
+	return e.Make("rs", "selp.b16", "%s, %s, %s", nan, e.rounded(v), isNaN)
 }
 
 // text is the whole entry.

@@ -18,65 +18,87 @@ type held struct {
 }
 
 // keep puts all of x into shared memory. A thread takes four times eight elements of a row, 32 apart, and changes their order: in eight columns of a step each of four threads
-// that share a row of codes has two, which lie side by side.
+// that share a row of codes has two, which lie side by side. Beside weights of 16 bits the order stays, and it takes twice eight.
 func (e *emitter) keep() {
 	rows := e.fit.Rows
 	per := threads / 4 / rows // stages at a time
+	pieces := e.fit.Depth / 32
 	part, row := e.member, e.r("and.b32", "%s, %d", e.r("shr.u32", "%s, 2", e.thread), rows-1)
 	stage := e.r("shr.u32", "%s, %d", e.thread, 2+bits.Len(uint(rows))-1)
 
 	m := e.r("add.s32", "%s, %s", e.m0, row)
 	exists := e.Make("p", "setp.lt.s32", "%s, %s", m, e.M)
-	offset := e.r("mad.lo.s32", "%s, %d, %s", stage, 2*depth, e.r("shl.b32", "%s, 4", part))
+	offset := e.r("mad.lo.s32", "%s, %d, %s", stage, 2*e.fit.Depth, e.r("shl.b32", "%s, 4", part))
 	if e.begin != "" {
 		offset = e.r("mad.lo.s32", "%s, 2, %s", e.begin, offset)
 	}
 	from := e.plus(e.Make("rd", "add.s64", "%s, %s", e.args["x"], e.wide(m, e.r("shl.b32", "%s, 1", e.K))), offset)
 
-	unit := e.r("shl.b32", "%s, 2", e.r("and.b32", "%s, 1", part)) // the first of four in which the elements come to lie
+	unit := part
+	if !e.dense() {
+		unit = e.r("shl.b32", "%s, 2", e.r("and.b32", "%s, 1", part)) // the first of four in which the elements come to lie
+	}
 	swizzled := e.r("xor.b32", "%s, %s", unit, e.r("and.b32", "%s, 7", row))
 	to := e.r("mad.lo.s32", "%s, 128, %s", row, e.r("shl.b32", "%s, 4", swizzled))
-	to = e.r("mad.lo.s32", "%s, %d, %s", e.r("shr.u32", "%s, 1", part), 128*rows, to)
+	if !e.dense() {
+		to = e.r("mad.lo.s32", "%s, %d, %s", e.r("shr.u32", "%s, 1", part), 128*rows, to)
+	}
 	to = e.r("mad.lo.s32", "%s, %d, %s", stage, e.fit.rowsBytes(), to)
 	to = e.r("add.s32", "%s, %s", to, e.base)
-	left := e.r("mad.lo.s32", "%s, %d, %s", stage, -depth, e.all)
+	left := e.r("mad.lo.s32", "%s, %d, %s", stage, -e.fit.Depth, e.all)
 
-	rounds := (e.fit.Part/depth + per - 1) / per
-	together := min(2, rounds)
+	rounds := (e.fit.Part/e.fit.Depth + per - 1) / per
+	together := min(8/pieces, rounds)
 	e.times((rounds+together-1)/together, func() {
-		var words [2][4][4]string
-		var some [2]string
+		var words [4][4][4]string
+		var some [4]string
 		for t := range together { // all are on their way at once
-			some[t] = e.Make("p", "setp.gt.s32", "%s, %d", left, t*per*depth)
+			some[t] = e.Make("p", "setp.gt.s32", "%s, %d", left, t*per*e.fit.Depth)
 			load := e.Make("p", "and.pred", "%s, %s", some[t], exists)
-			for i := range words[t] {
+			for i := range words[t][:pieces] {
+				if e.dense() { // the inner index may end within a stage
+					load = e.Make("p", "setp.gt.s32", "%s, %d", e.r("mad.lo.s32", "%s, -8, %s", part, left), t*per*e.fit.Depth+32*i)
+					load = e.Make("p", "and.pred", "%s, %s", load, exists)
+				}
 				for j := range words[t][i] {
 					words[t][i][j] = e.r("mov.b32", "0")
 				}
-				e.Line("@%s ld.global.v4.b32 \t{%s}, [%s+%d]", load, list(words[t][i][:]), from, t*per*2*depth+64*i)
+				e.Line("@%s ld.global.v4.b32 \t{%s}, [%s+%d]", load, list(words[t][i][:]), from, t*per*2*e.fit.Depth+64*i)
 			}
 		}
 		for t := range together {
-			for q := range 4 {
-				first, second, half := q/2, q/2+2, []string{"0x5410", "0x7632"}[q%2]
-				if e.bits == 8 {
-					first, second = q/2*2, q/2*2+1
-				}
-				var out []string
-				for _, w := range words[t] {
-					out = append(out, e.r("prmt.b32", "%s, %s, %s", w[first], w[second], half))
-				}
+			outs, apart := e.arranged(words[t][:pieces])
+			for q, out := range outs {
 				at := to
 				if q > 0 {
-					at = e.r("xor.b32", "%s, %d", to, 16*q)
+					at = e.r("xor.b32", "%s, %d", to, apart*q)
 				}
-				e.Line("@%s st.shared.v4.b32 \t[%s+%d], {%s}", some[t], at, t*per*e.fit.rowsBytes(), list(out))
+				e.Line("@%s st.shared.v4.b32 \t[%s+%d], {%s}", some[t], at, t*per*e.fit.rowsBytes(), list(out[:]))
 			}
 		}
-		e.Line("add.s64 \t%s, %s, %d", from, from, together*per*2*depth)
+		e.Line("add.s64 \t%s, %s, %d", from, from, together*per*2*e.fit.Depth)
 		e.Line("add.s32 \t%s, %s, %d", to, to, together*per*e.fit.rowsBytes())
-		e.Line("sub.s32 \t%s, %s, %d", left, left, together*per*depth)
+		e.Line("sub.s32 \t%s, %s, %d", left, left, together*per*e.fit.Depth)
 	})
+}
+
+// arranged is what keep stores of the elements that it has read, and by what bits the places of these differ.
+func (e *emitter) arranged(words [][4]string) (out [][4]string, apart int) {
+	if e.dense() {
+		return words, 64
+	}
+	for q := range 4 {
+		first, second, half := q/2, q/2+2, []string{"0x5410", "0x7632"}[q%2]
+		if e.bits == 8 {
+			first, second = q/2*2, q/2*2+1
+		}
+		var v [4]string
+		for i, w := range words {
+			v[i] = e.r("prmt.b32", "%s, %s, %s", w[first], w[second], half)
+		}
+		out = append(out, v)
+	}
+	return out, 16
 }
 
 // fetch waits for the stage that is multiplied next, and reads what the thread has of it. Then all of the warp have read the stage before, whose place may be filled again.
@@ -129,10 +151,7 @@ func (e *emitter) keptStage(far string, once bool) {
 	}
 	lowest := ""
 	if e.fit.byWarps() {
-		// Of eight rows a lane reads one, and of 16 columns of it two and two. Where eight of them lie depends on the row.
-		row := e.r("mad.lo.s32", "%s, 128, %s", e.quad, e.r("shl.b32", "%s, 4", e.quad))
-		row = e.r("mad.lo.s32", "%s, 4, %s", e.member, row)
-		lowest = e.r("add.s32", "%s, %s", row, e.r("mad.lo.s32", "%s, %d, %s", e.stages, e.fit.rowsBytes(), e.base))
+		lowest = e.r("add.s32", "%s, %s", e.place16(), e.r("mad.lo.s32", "%s, %d, %s", e.stages, e.fit.rowsBytes(), e.base))
 	} else {
 		lowest = e.r("mad.lo.s32", "%s, %d, %s", e.stages, e.fit.rowsBytes()>>4, e.descriptor)
 	}
@@ -167,6 +186,12 @@ func (e *emitter) keptStage(far string, once bool) {
 		}
 		e.multiply(lowest, step)
 	}
+}
+
+// place16 is where in eight rows a lane finds what it multiplies of the first eight of 16 columns: of one row two and two. Where eight of them lie depends on the row.
+func (e *emitter) place16() string {
+	row := e.r("mad.lo.s32", "%s, 128, %s", e.quad, e.r("shl.b32", "%s, 4", e.quad))
+	return e.r("mad.lo.s32", "%s, 4, %s", e.member, row)
 }
 
 // byWarps reports whether each warp multiplies by itself: of few rows wgmma takes as long as of 64, since it reads the left factor from registers.

@@ -48,51 +48,44 @@ func blockProductOf(k *air.Kernel, gpu GPU) *blockProduct {
 // codeSlots are those of chunks: one that is multiplied, and one on its way.
 const codeSlots = 2
 
-// most is how many elements of the inner index have their products added up by tensor cores. More of them are added phase by phase. With it tensor cores lose no
-// more than 1.4 times the bound of a sum, if of each product they lose the most that they may.
-func (p *blockProduct) most() int {
+// phases is how many parts of the inner index have their products added up by tensor cores each; the sums of these phases are added. What tensor cores lose of a
+// phase, all of whose magnitudes may be there from its start, stays within the bound of the whole sum (docs/terms.md): in units of 2^−24 of all magnitudes
+// 16 products lose at most 8 (2^−25 of the largest exponent each), what they are added to half a unit, and the result two. It is 0 if no phase is short enough.
+//
+// Of compute capability 8.0 eight products lose 8, one unit each, and the result two. Whole numbers and rests may be twice as large as weights there, whose sums are multiplied once a chunk, and weights that are the sum of two numbers are off
+// themselves, by no more than 4 in f16 and 64 in bf16.
+func (p *blockProduct) phases(inner int) int {
+	lost, off := 21, 0 // 16 elements are two times 16 products
 	if p.whole() {
-		return 14336
+		lost = 12 // with those of rests, two for 16
 	}
-	return 4096 // two products for each element
+	if p.alone() {
+		switch {
+		case p.whole():
+			lost = 46
+		case p.elem == ir.BF16:
+			lost, off = 40, 64
+		default:
+			lost, off = 40, 4
+		}
+	}
+	bound := float64(inner)
+	if inner > 4096 {
+		bound = 64 * math.Sqrt(float64(inner))
+	}
+	chunks := inner / chunk
+	for n := 1; n <= chunks; n++ {
+		if float64((chunks+n-1)/n*chunk/16*lost+off+n-1) <= bound {
+			return n
+		}
+	}
+	return 0
 }
 
 // phase is how many elements of the inner index each phase has, but the last one.
 func (p *blockProduct) phase(f Fit) int {
-	if p.alone() {
-		length, _ := p.warpPhase(f.Inner)
-		return length
-	}
-	if !f.Long {
-		return f.Inner
-	}
-	chunks := f.Inner / chunk
-	count := max(2, (f.Inner+p.most()-1)/p.most())
-	return (chunks + count - 1) / count * chunk
-}
-
-// warpPhase is the same where warps multiply by themselves. Then the bound of a sum is held as [warpPhase] does. It reports whether any phases do.
-//
-// Of an element there are two products, the weight rounded and the rest. With whole numbers there is one, whose sum may be twice as large as that of the weights', and products of rests, two
-// steps for a chunk; and between chunks sums are multiplied. A weight that is the sum of two numbers is off itself, by no more than 2^−22 in f16 and 2^−18 in bf16.
-func (p *blockProduct) warpPhase(inner int) (length int, ok bool) {
-	const each = 10. / 8
-	lost, off := 2*each, 4.
-	switch {
-	case p.whole():
-		lost, off = 2*each*(1+2*16./chunk)+1./chunk, 0
-	case p.elem == ir.BF16:
-		off = 64
-	}
-	bound := math.Min(float64(inner), 64*math.Sqrt(float64(inner))) + 2
-	chunks := inner / chunk
-	for phases := 2; phases <= max(2, chunks); phases++ {
-		length = (chunks + phases - 1) / phases * chunk
-		if float64(length)*lost+off+float64(phases-1) <= bound {
-			return length, true
-		}
-	}
-	return 0, false
+	chunks, n := f.Inner/chunk, p.phases(f.Inner)
+	return (chunks + n - 1) / n * chunk
 }
 
 // Fit implements [Kernel].
@@ -101,10 +94,9 @@ func (p *blockProduct) Fit(groups [3]uint64, given Given) Fit {
 	if !known || k < chunk || k%chunk != 0 || k > 1<<24 {
 		return Fit{}
 	}
-	if p.alone() {
-		if _, ok := p.warpPhase(int(k)); !ok {
-			return Fit{}
-		}
+	phases := p.phases(int(k))
+	if phases == 0 {
+		return Fit{}
 	}
 	best := Fit{}
 	across := 0
@@ -113,7 +105,7 @@ func (p *blockProduct) Fit(groups [3]uint64, given Given) Fit {
 	}
 	least := uint64(0)
 	// Cycles of a chunk: of tensor cores, or of decoding.
-	cycles := []uint64{8400, 5400, 4800}
+	cycles := []uint64{0, 5400, 4800} // two factors always have phases, and no tiles of 128 rows
 	if p.whole() {
 		cycles = []uint64{4900, 3300, 2800}
 	}
@@ -124,7 +116,7 @@ func (p *blockProduct) Fit(groups [3]uint64, given Given) Fit {
 		}
 	}
 	for i, c := range []int{128, 64, 32} {
-		f := Fit{Rows: c, Aligned: given.Aligned, Long: int(k) > p.most() || p.alone(), Inner: int(k), Columns: across}
+		f := Fit{Rows: c, Aligned: given.Aligned, Long: phases > 1, Inner: int(k), Columns: across}
 		if f.Long && c > 64 || p.memory(f) > p.gpu.Memory-reserved { // a thread has no registers for what phases before have added up, or a block no memory
 			continue
 		}
@@ -229,7 +221,7 @@ func (p *blockProduct) Emit(launch nvptx.Launch, f Fit) []byte {
 		e.multiply()
 	}
 	e.Line("bar.sync \t0") // shared memory is free for sums that are made again
-	e.again()
+	e.remade(e.again)
 	e.results()
 	return e.text(f.blockThreads())
 }

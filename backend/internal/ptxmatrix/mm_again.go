@@ -1,9 +1,9 @@
 package ptxmatrix
 
-// again makes the thread's sums that are not finite again, one product after another, with weights that are f32. That takes long, and happens where
-// something that is multiplied is not finite, or a weight too large for f16. The thread keeps its sums in shared memory meanwhile, which nobody else uses
+// remade makes the thread's sums that are not finite again, by a function that does so of a row of x and a column of the block. That takes long, and happens where
+// something that is multiplied is not finite, or too large for the parts that it is multiplied in. The thread keeps its sums in shared memory meanwhile, which nobody else uses
 // now, so that a loop can take one after another.
-func (e *blockEmitter) again() {
+func (e *emitter) remade(again func(row, column string) string) {
 	test := e.r("mov.b32", "0")
 	for _, v := range e.acc { // 0 times a number that is not finite is NaN
 		e.Line("fma.rn.f32 \t%s, %s, 0f00000000, %s", test, v, test)
@@ -15,22 +15,32 @@ func (e *blockEmitter) again() {
 		e.Line("st.shared.f32 \t[%s+%d], %s", mine, 4*e.fit.blockThreads()*i, v)
 	}
 	// Sum i is of row 2·member + i%2 of eight, and of column quad or the one 8 behind, as i/2%2 says.
-	rows := e.r("mad.lo.s32", "%s, 2, %s", e.member, e.m0)
-	columns := e.r("mad.lo.s32", "%s, 16, %s", e.warp, e.quad)
-	columns = e.r("add.s32", "%s, %s", e.r("mad.lo.s32", "%s, 64, %s", e.group, columns), e.n0)
+	rows, columns := e.r("mad.lo.s32", "%s, 2, %s", e.member, e.m0), e.column()
 	i, at := e.r("mov.b32", "0"), e.r("mov.b32", "%s", mine)
 	e.Mark(sums)
 	was := e.r("ld.shared.b32", "[%s]", at)
 	row := e.r("add.s32", "%s, %s", rows, e.r("and.b32", "%s, 1", i))
 	row = e.r("mad.lo.s32", "%s, 8, %s", e.r("shr.u32", "%s, 2", i), row)
-	column := e.r("mad.lo.s32", "%s, 4, %s", e.r("and.b32", "%s, 2", i), columns)
 	skip := e.Make("p", "setp.ne.u32", "%s, 0x7F800000", e.r("and.b32", "%s, 0x7F800000", was))
 	skip = e.Make("p", "or.pred", "%s, %s", skip, e.Make("p", "setp.ge.s32", "%s, %s", row, e.M))
-	skip = e.Make("p", "or.pred", "%s, %s", skip, e.Make("p", "setp.ge.s32", "%s, %s", column, e.N))
 	e.Line("@%s bra \t%s", skip, next)
+	e.Line("st.shared.b32 \t[%s], %s", at, again(row, e.r("mad.lo.s32", "%s, 4, %s", e.r("and.b32", "%s, 2", i), columns)))
 
+	e.Mark(next)
+	e.Line("add.s32 \t%s, %s, 1", i, i)
+	e.Line("add.s32 \t%s, %s, %d", at, at, 4*e.fit.blockThreads())
+	e.Line("@%s bra \t%s", e.Make("p", "setp.lt.u32", "%s, %d", i, len(e.acc)), sums)
+	for i, v := range e.acc {
+		e.Line("ld.shared.f32 \t%s, [%s+%d]", v, mine, 4*e.fit.blockThreads()*i)
+	}
+	e.Mark(done)
+	e.Line("bar.warp.sync \t-1")
+}
+
+// again makes a sum again, one product after another, with weights that are f32.
+func (e *blockEmitter) again(row, column string) string {
 	x := e.Make("rd", "add.s64", "%s, %s", e.args["x"], e.Make("rd", "mul.wide.u32", "%s, %d", row, 2*e.fit.Inner))
-	block := e.Make("rd", "add.s64", "%s, %s", e.args["w"], e.Make("rd", "mul.wide.u32", "%s, %d", column, e.rowBytes()))
+	block := e.Make("rd", "add.s64", "%s, %s", e.args["w"], e.Make("rd", "mul.wide.u32", "%s, %d", e.row(column), e.rowBytes()))
 	total, left := e.r("mov.b32", "0"), e.r("mov.b32", "%d", e.fit.Inner/chunk)
 	chunks, groups, weights := e.Label(), e.Label(), e.Label()
 	e.Mark(chunks)
@@ -53,17 +63,7 @@ func (e *blockEmitter) again() {
 	more := e.Make("p", "setp.ne.u32", "%s, 0", left)
 	more = e.Make("p", "and.pred", "%s, %s", more, e.Make("p", "setp.num.f32", "%s, %s", total, total))
 	e.Line("@%s bra \t%s", more, chunks)
-	e.Line("st.shared.b32 \t[%s], %s", at, total)
-
-	e.Mark(next)
-	e.Line("add.s32 \t%s, %s, 1", i, i)
-	e.Line("add.s32 \t%s, %s, %d", at, at, 4*e.fit.blockThreads())
-	e.Line("@%s bra \t%s", e.Make("p", "setp.lt.u32", "%s, %d", i, len(e.acc)), sums)
-	for i, v := range e.acc {
-		e.Line("ld.shared.f32 \t%s, [%s+%d]", v, mine, 4*e.fit.blockThreads()*i)
-	}
-	e.Mark(done)
-	e.Line("bar.warp.sync \t-1")
+	return total
 }
 
 // byteAt is byte offset + at of a block; signed has its sign.

@@ -197,7 +197,7 @@ func (e *wholeEmitter) multiplyRests() {
 }
 
 // reciprocal is about 1/v, of a number that is neither 0 nor infinite: what is multiplied by both is off by few roundings. It takes no branch.
-func (e *wholeEmitter) reciprocal(v string) string {
+func (e *entry) reciprocal(v string) string {
 	positive := e.r("and.b32", "%s, 0x7FFFFFFF", v)
 	y := e.r("sub.s32", "%d, %s", 0x7EF311C7, positive) // within an eighth
 	for range 3 {

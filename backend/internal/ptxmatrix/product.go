@@ -1,10 +1,10 @@
 package ptxmatrix
 
 import (
-	"cmp"
 	"math/bits"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/air/nvptx"
@@ -19,8 +19,9 @@ type product struct {
 	sides []string
 	elem  ir.DType // of x, scales, biases and results
 	group int      // of weights that share a scale
-	bits  int      // of a code
+	bits  int      // of a code, or 16 of a weight that is no code
 	pairs bool     // the form is rope: a rotation turns neighbours, and not halves of a head
+	cache ir.DType // and keys and values have this type; [ir.Invalid]: that of x
 }
 
 // form is what is done with products.
@@ -36,6 +37,12 @@ const (
 
 // named are the kernels of the builtin library.
 var named = regexp.MustCompile(`^affine_qmm_t_(?:(x2|x3|add|silu_mul)_)?(float16_t|bfloat16_t)_gs_(32|64|128)_b_(4|8)_alN_(?:true|false)(_batch_0)?$`)
+
+// namedDense are those whose weights are numbers of 16 bits.
+var namedDense = regexp.MustCompile(`^gemm_nt_(?:(x2|x3|add|silu_mul)_)?(float16|bfloat16)$`)
+
+// dense reports whether weights are no codes: both factors are multiplied as they lie in memory.
+func (p *product) dense() bool { return p.bits == 16 }
 
 // Kernel is a kernel that this package has code for.
 type Kernel interface {
@@ -95,6 +102,9 @@ func Of(k *air.Kernel, constants []ir.FunctionConstant, gpu GPU) Kernel {
 	if p := turnedOf(k, constants); p != nil {
 		return p
 	}
+	if p := fullProductOf(k, constants); p != nil {
+		return p
+	}
 	if a := attentionOf(k, constants, gpu); a != nil {
 		return a
 	}
@@ -105,11 +115,20 @@ func Of(k *air.Kernel, constants []ir.FunctionConstant, gpu GPU) Kernel {
 }
 
 func productOf(k *air.Kernel) *product {
-	m := named.FindStringSubmatch(k.Name)
-	if m == nil || (m[1] == "") != (m[5] != "") {
-		return nil
-	}
 	p := &product{source: k, elem: ir.F16, sides: []string{""}}
+	m := named.FindStringSubmatch(k.Name)
+	switch {
+	case m == nil:
+		if m = namedDense.FindStringSubmatch(k.Name); m == nil {
+			return nil
+		}
+		p.bits = 16
+	case (m[1] == "") != (m[5] != ""):
+		return nil
+	default:
+		p.group, _ = strconv.Atoi(m[3])
+		p.bits, _ = strconv.Atoi(m[4])
+	}
 	switch m[1] {
 	case "":
 		p.form = tile
@@ -122,11 +141,9 @@ func productOf(k *air.Kernel) *product {
 	case "silu_mul":
 		p.form, p.sides = siluMul, []string{"_gate", "_up"}
 	}
-	if m[2] == "bfloat16_t" {
+	if strings.HasPrefix(m[2], "bfloat16") {
 		p.elem = ir.BF16
 	}
-	p.group, _ = strconv.Atoi(m[3])
-	p.bits, _ = strconv.Atoi(m[4])
 	return p
 }
 
@@ -135,6 +152,10 @@ const (
 	threads = 512
 	columns = 256 // of results, rows of weights: 64 for each warpgroup
 	depth   = 128 // elements of the inner index of a stage
+
+	tall = 256 // rows of x of the tallest blocks, which have half as many threads and columns
+
+	denseDepth = 64 // the same of weights of 16 bits: a row's part is as long as the pattern in which it lies in shared memory
 )
 
 // Shared memory has slots for so many stages, if they fit: for one that is multiplied, one that may be still, and those on their way. A multiprocessor
@@ -169,30 +190,41 @@ type Fit struct {
 	Long    bool // the inner index may have more than one phase
 	Chunk   int  // bytes of scales that are read at a time, if Aligned
 	Columns int  // of results that a block of warps makes that multiply by themselves; 0: they do not
+	Depth   int  // elements of the inner index of a stage
 	// Of a product of matrices: how many rows of x there are at most (0: as the grid says); how many blocks, a cluster, share the inner index, and how
 	// many elements of it each has at most (0: all, of an unknown number); for how many stages there is memory; and whether matrices and sizes are the
 	// same in each replay, so that weights may be asked for before the wait.
 	Most, Splits, Part, Slots int
 	Still                     bool
 	Kept                      bool // all of x that a block multiplies lies in shared memory
-	// Of a product with vectors: the length of a vector, how many results it has if all are alike, else the heads that it makes, tiles of rows, the
+	// Of a product with vectors, or with few rows of x: the length of a vector, how many results it has if all are alike, else the heads that it makes, tiles of rows, the
 	// blocks that share them, the teams of a block, each of which takes a tile after the other, the warps of a team, how many blocks have room
 	// on a multiprocessor, and of how many launches these are.
 	Inner, Outer                                    int
+	Arms                                            [3]int // lengths of results of several matrices
 	Projections                                     Projections
 	Tiles, Blocks, Teams, Warps, Resident, Launches int
+	Streamed                                        bool // rows of x come with the weights
 	// Of attention of few queries: the query heads that a cluster has, and those that share a key head.
 	Heads, Group int
 }
 
 // columns and blockThreads are those of a block of a product of matrices.
-func (f Fit) columns() int { return cmp.Or(f.Columns, columns) }
+func (f Fit) columns() int {
+	switch {
+	case f.Columns > 0:
+		return f.Columns
+	case f.Rows == tall:
+		return columns / 2
+	}
+	return columns
+}
 
 func (f Fit) blockThreads() int {
 	if f.Columns > 0 {
 		return warpThreads
 	}
-	return threads
+	return threads / columns * f.columns()
 }
 
 // Fits reports whether there is code for the launch.
@@ -200,8 +232,15 @@ func (f Fit) Fits() bool { return f != Fit{} }
 
 // Fit implements [Kernel].
 func (p *product) Fit(groups [3]uint64, given Given) (best Fit) {
+	if rows := p.fewOf(groups, given); rows > 0 {
+		for _, streamed := range []bool{false, true} {
+			if f := p.few(rows, streamed).Fit(groups, given); f.Fits() {
+				return f
+			}
+		}
+	}
 	least := uint64(0)
-	for _, rows := range []int{128, 64, 32, 16, 8} {
+	for _, rows := range []int{tall, 128, 64, 32, 16, 8} {
 		for splits := 1; splits <= mostSplits; splits *= 2 {
 			f, ok := p.fit(groups, given, rows, splits)
 			if !ok {
@@ -230,27 +269,32 @@ func (p *product) rows(groups [3]uint64, given Given, f Fit) uint64 {
 // fit is how blocks of so many rows are launched, of which so many share the inner index. It reports whether they can.
 func (p *product) fit(groups [3]uint64, given Given, rows, splits int) (f Fit, ok bool) {
 	k, known := given.Constant("K")
-	f = Fit{Rows: rows, Aligned: given.Aligned && known, Long: !known || k > phase, Chunk: 16, Splits: splits, Still: known}
+	f = Fit{Rows: rows, Aligned: given.Aligned && known, Long: !known || k > phase, Depth: depth, Splits: splits, Still: known}
+	if p.dense() {
+		// What is copied at a time lies in one row.
+		if f.Depth = denseDepth; !known || k%8 != 0 {
+			return Fit{}, false
+		}
+	}
 	if p.form == rope {
 		if f.Projections, ok = p.projections(given); !ok {
 			return Fit{}, false
 		}
 	}
-	all := p.rows(groups, given, f)
-	// A grid counts 64 rows at a time, or 32. Numbers of rows that are not far apart have one code.
-	if all <= 64 {
-		f.Most = max(8, 1<<bits.Len64(all-1))
-	}
-	for f.Aligned && (2*k/int64(p.group)%int64(f.Chunk) != 0 || f.Chunk/2*p.group < depth) {
-		f.Chunk /= 2
-		f.Aligned = f.Chunk >= 4
-	}
-	if !f.Aligned {
-		f.Chunk = 0
+	f.Most = p.most(groups, given, f)
+	if f.Aligned && !p.dense() {
+		f.Chunk = 16
+		for f.Aligned && (2*k/int64(p.group)%int64(f.Chunk) != 0 || f.Chunk/2*p.group < depth) {
+			f.Chunk /= 2
+			f.Aligned = f.Chunk >= 4
+		}
+		if !f.Aligned {
+			f.Chunk = 0
+		}
 	}
 	if known {
 		// A part begins where a chunk of scales does.
-		stages := int((k + depth - 1) / depth)
+		stages := (int(k) + f.Depth - 1) / f.Depth
 		part := (stages + splits - 1) / splits
 		for splits > 1 && f.Chunk > 4 && f.Chunk/2*p.group > depth && part%f.period(p.group) != 0 {
 			f.Chunk /= 2
@@ -258,14 +302,14 @@ func (p *product) fit(groups [3]uint64, given Given, rows, splits int) (f Fit, o
 		if splits > 1 {
 			part = (part + f.period(p.group) - 1) / f.period(p.group) * f.period(p.group)
 		}
-		f.Part = depth * part
+		f.Part = f.Depth * part
 		f.Long = f.Part > phase
 		if splits > 1 && (part < FewestStages || (splits-1)*part >= stages) {
 			return Fit{}, false
 		}
 	}
 	// There is no room for what phases before have added up. Nobody knows where a part of an unknown number begins.
-	if rows > 64 && f.Long || splits > 1 && !known {
+	if rows > 64 && f.Long || splits > 1 && !known || rows == tall && !p.dense() {
 		return Fit{}, false
 	}
 	for i := range p.source.Args {
@@ -278,15 +322,28 @@ func (p *product) fit(groups [3]uint64, given Given, rows, splits int) (f Fit, o
 		}
 	}
 	f.Slots = p.slots(f, sharedMemory)
-	if f.Aligned {
-		kept := f
+	if f.Aligned && (!p.dense() || rows <= 16) {
+		kept, least := f, keptSlots
+		if p.dense() {
+			least = minSlots // of twice as many bytes and more
+		}
 		kept.Kept = true
 		kept.Slots = p.slots(kept, sharedMemory)
-		if p.memory(kept) <= sharedMemory && (kept.whole() || kept.Slots >= keptSlots) {
+		if p.memory(kept) <= sharedMemory && (kept.whole() || kept.Slots >= least) {
 			f = kept
 		}
 	}
 	return f, true
+}
+
+// most is [Fit.Most].
+func (p *product) most(groups [3]uint64, given Given, f Fit) int {
+	all := p.rows(groups, given, f)
+	// A grid counts 64 rows at a time, or 32. Numbers of rows that are not far apart have one code.
+	if all > 64 {
+		return 0
+	}
+	return max(8, 1<<bits.Len64(all-1))
 }
 
 func (f Fit) with(slots int) Fit {
@@ -298,18 +355,25 @@ func (f Fit) with(slots int) Fit {
 func (p *product) cost(groups [3]uint64, given Given, f Fit) uint64 {
 	// Those of a stage: of tensor cores, or of decoding. Where x is kept no warp waits for all others, and decoding takes fewer instructions.
 	cycles := map[int]uint64{128: 3100, 64: 2100, 32: 1800, 16: 1720, 8: 1700}[f.Rows]
-	if f.Kept {
+	switch {
+	case p.dense():
+		// There is nothing to decode. What comes from the cache that multiprocessors share is 38 bytes a cycle, and in shared memory, which has 128 bytes a cycle, it is
+		// written and then read by each warpgroup, x by all.
+		groups := f.blockThreads() / 128
+		inside := (p.stageBytes(f) + p.codesBytes(f) + groups*f.rowsBytes()) / 128
+		cycles = uint64(max(p.stageBytes(f)/38, inside*9/8))
+	case f.Kept:
 		cycles = map[int]uint64{128: 2400, 64: 1400, 32: 1270, 16: 1200, 8: 1150}[f.Rows]
 	}
-	stages := uint64(f.Part / depth)
+	stages := uint64(f.Part / f.Depth)
 	if stages == 0 { // nobody knows how many
 		stages = 64
 	}
 	// Beginning, waiting for the first stage, and storing results; of a cluster, also meeting twice and sending sums.
-	each := stages*cycles + 800 + 45*uint64(f.Rows)
+	each := stages*cycles + 800 + 45*uint64(f.Rows*f.columns()/columns)
 	at := max(1, given.Multiprocessors)
 	if f.Splits > 1 {
-		each += uint64(bits.Len(uint(f.Splits))-1) * (600 + 60*uint64(f.Rows))
+		each += uint64(bits.Len(uint(f.Splits))-1) * (600 + 60*uint64(f.Rows*f.columns()/columns))
 		// Multiprocessors come in groups of up to 18, of which a cluster has those of one: of 132 clusters of eight have 112.
 		const group = 18
 		at = max(f.Splits, at/group*(group-group%f.Splits)+at%group/f.Splits*f.Splits)
@@ -332,21 +396,36 @@ func size(name string) bool {
 
 // size is how many rows a grid makes results for, and how many blocks lie side by side.
 func (p *product) size(groups [3]uint64, f Fit) (rows, wide uint64) {
-	tall, tiles := uint64(64), uint64(f.columns()/64)
-	switch p.form {
-	case rope:
-		tall = f.Projections.tall()
-	case tile: // tiles of 32 columns along x
-		return 32 * groups[1], (groups[0] + 2*tiles - 1) / (2 * tiles)
-	case siluMul: // tiles of 32 columns of each matrix
+	high, tiles := uint64(64), uint64(f.columns()/64)
+	switch {
+	case p.form == tile || p.dense(): // tiles of 32 columns along x, of one matrix after another
+		each := 2 * tiles
+		if p.form == siluMul {
+			each /= 2
+		}
+		return 32 * groups[1], (groups[0] + (each-1)*p.results()) / each
+	case p.form == rope:
+		high = f.Projections.tall()
+	case p.form == siluMul: // tiles of 32 columns of each matrix
 		return 64 * groups[0], (groups[1] + tiles - 1) / tiles
 	}
 	// Tiles of 64 columns, of one matrix after another: each has a quarter as many blocks or so, rounded up.
-	return tall * groups[0], (groups[1] + (tiles-1)*uint64(len(p.sides))) / tiles
+	return high * groups[0], (groups[1] + (tiles-1)*uint64(len(p.sides))) / tiles
+}
+
+// results is how many matrices have results of their own.
+func (p *product) results() uint64 {
+	if p.form == siluMul {
+		return 1
+	}
+	return uint64(len(p.sides))
 }
 
 // Launch implements [Kernel].
 func (p *product) Launch(groups [3]uint64, f Fit) (grid [3]uint64, threadsOf, shared uint32) {
+	if f.Teams > 0 {
+		return p.few(f.Most, f.Streamed).Launch(groups, f)
+	}
 	rows, wide := p.size(groups, f)
 	if f.Most > 0 {
 		rows = min(rows, uint64(f.Most))
@@ -354,31 +433,31 @@ func (p *product) Launch(groups [3]uint64, f Fit) (grid [3]uint64, threadsOf, sh
 	return [3]uint64{(rows + uint64(f.Rows) - 1) / uint64(f.Rows) * uint64(max(1, f.Splits)), wide, 1}, uint32(f.blockThreads()), uint32(p.memory(f))
 }
 
-func (p *product) codesBytes() int { return columns * depth * p.bits / 8 }
+func (p *product) codesBytes(f Fit) int { return f.columns() * f.Depth * p.bits / 8 }
 
 // rowsBytes are those of x in a stage, and keptBytes those of all x that is kept.
-func (f Fit) rowsBytes() int { return 2 * depth * f.Rows }
+func (f Fit) rowsBytes() int { return 2 * f.Depth * f.Rows }
 
 func (f Fit) keptBytes() int {
 	if !f.Kept {
 		return 0
 	}
-	return f.Part / depth * f.rowsBytes()
+	return f.Part / f.Depth * f.rowsBytes()
 }
 
 // stageBytes are those of codes, and of x unless that is kept. Stages lie behind what is kept.
 func (p *product) stageBytes(f Fit) int {
 	if f.Kept {
-		return p.codesBytes()
+		return p.codesBytes(f)
 	}
-	return f.rowsBytes() + p.codesBytes()
+	return f.rowsBytes() + p.codesBytes(f)
 }
 
 // behindStages is where scales lie in shared memory, behind stages.
 func (p *product) behindStages(f Fit) int { return f.keptBytes() + f.Slots*p.stageBytes(f) }
 
 // whole reports whether there is memory for all stages that a block has.
-func (f Fit) whole() bool { return f.Part > 0 && f.Slots*depth >= f.Part }
+func (f Fit) whole() bool { return f.Part > 0 && f.Slots*f.Depth >= f.Part }
 
 // ahead is how many stages are asked for before the first one is multiplied.
 func (f Fit) ahead() int {
@@ -407,7 +486,12 @@ func (p *product) chunks(f Fit) int {
 }
 
 // scalesBytes are those of scales and biases: chunks of all rows.
-func (p *product) scalesBytes(f Fit) int { return p.chunks(f) * f.chunk() * threads }
+func (p *product) scalesBytes(f Fit) int {
+	if p.dense() {
+		return 0
+	}
+	return p.chunks(f) * f.chunk() * threads
+}
 
 // pitch is how many elements lie from a row of results to the next in shared memory: what eight threads write side by side in four rows
 // lies in different banks.
@@ -423,7 +507,7 @@ const alignment = 1024
 func (p *product) slots(f Fit, size int) int {
 	for n := maxSlots; n > minSlots; n-- {
 		if f.Part > 0 {
-			n = min(n, f.Part/depth)
+			n = min(n, f.Part/f.Depth)
 		}
 		if p.memory(f.with(n)) <= size {
 			return n

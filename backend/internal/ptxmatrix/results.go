@@ -1,9 +1,9 @@
 package ptxmatrix
 
 import (
+	"fmt"
 	"math/bits"
 	"strconv"
-	"strings"
 
 	"github.com/mlxc/mlxc/ir"
 )
@@ -19,11 +19,15 @@ func (e *emitter) results() {
 		e.lay()
 	}
 	size, pitch := 2, e.fit.pitch() // of what lies in shared memory
-	if e.rank != "" {
+	if e.rank != "" || e.full() {
 		size, pitch = 4, e.fit.sumPitch()
 	}
 	if e.form == rope {
-		e.turned(first, rows, size, pitch)
+		if e.cache != ir.Invalid { // of queries; keys and values have another type
+			e.turned(first, rows, size, pitch, e.key)
+			e.typ = e.cache
+		}
+		e.turned(first, rows, size, pitch, e.value)
 	}
 
 	wide, threads := e.fit.columns(), e.fit.blockThreads()
@@ -39,15 +43,16 @@ func (e *emitter) results() {
 	m := e.r("add.s32", "%s, %s", first, row)
 	end := e.r("min.s32", "%s, %s", e.r("add.s32", "%s, %d", first, rows), e.M)
 	index := e.Make("rd", "add.s64", "%s, %s", e.wide(m, e.N), e.Make("rd", "cvt.u64.u32", "%s", n))
-	bytes := e.Make("rd", "shl.b64", "%s, 1", index)
+	width := e.width()
+	bytes := e.Make("rd", "mul.lo.s64", "%s, %d", index, width)
 	y := e.Make("rd", "add.s64", "%s, %s", e.y, bytes)
 	r := ""
-	low := e.Make("rd", "or.b64", "%s, %s", y, e.Make("rd", "cvt.u64.u32", "%s", e.r("shl.b32", "%s, 1", e.N)))
+	low := e.Make("rd", "or.b64", "%s, %s", y, e.Make("rd", "cvt.u64.u32", "%s", e.r("mul.lo.s32", "%s, %d", e.N, width)))
 	if e.form == add {
 		r = e.Make("rd", "add.s64", "%s, %s", e.args["r"], bytes)
 		low = e.Make("rd", "or.b64", "%s, %s", low, r)
 	}
-	step := e.wide(e.N, strconv.Itoa(2*threads/side))
+	step := e.wide(e.N, strconv.Itoa(width*threads/side))
 	narrow := e.Make("p", "setp.ne.b64", "%s, 0", e.Make("rd", "and.b64", "%s, 15", low))
 	narrow = e.Make("p", "or.pred", "%s, %s", narrow, e.Make("p", "setp.gt.s32", "%s, %s", e.r("add.s32", "%s, 8", n), e.N))
 	loop, single, next := e.Label(), e.Label(), e.Label()
@@ -60,15 +65,14 @@ func (e *emitter) results() {
 		for i := range results {
 			results[i] = e.siluMul(results[i], others[i])
 		}
+	} else if e.full() && e.form != add {
+		for i, v := range results {
+			results[i] = e.stored(v)
+		}
 	}
 	e.Line("@%s bra \t%s", narrow, single)
 	if e.form == add {
-		var words []string
-		for range 4 {
-			words = append(words, e.New("r"))
-		}
-		e.Line("ld.global.v4.b32 \t{%s}, [%s]", strings.Join(words, ", "), r)
-		others = e.halves(words)
+		others = e.loadEight("global", r)
 		sums := make([]string, 8)
 		for i := range sums {
 			sums[i] = e.sumOf(others[i], results[i])
@@ -82,11 +86,11 @@ func (e *emitter) results() {
 	for i, v := range results {
 		there := e.Make("p", "setp.lt.s32", "%s, %s", e.r("add.s32", "%s, %d", n, i), e.N)
 		if e.form == add {
-			other := e.Make("rs", "mov.b16", "0")
-			e.Line("@%s ld.global.b16 \t%s, [%s+%d]", there, other, r, 2*i)
+			other := e.Make(e.kind(), fmt.Sprintf("mov.b%d", 8*width), "0")
+			e.Line("@%s ld.global.b%d \t%s, [%s+%d]", there, 8*width, other, r, width*i)
 			v = e.sumOf(other, v)
 		}
-		e.Line("@%s st.global.b16 \t[%s+%d], %s", there, y, 2*i, v)
+		e.Line("@%s st.global.b%d \t[%s+%d], %s", there, 8*width, y, width*i, v)
 	}
 	e.Mark(next)
 	e.Line("add.s64 \t%s, %s, %s", y, y, step)
@@ -106,13 +110,34 @@ func (e *emitter) column() string {
 	return e.r("mad.lo.s32", "%s, 64, %s", e.group, column)
 }
 
-// lay has the sums, rounded, lie in shared memory row by row. The thread has those of its columns, of rows 2·member and 2·member + 1 of each eight; behind them, if
-// its warp has more than 16 columns, those of columns 16 further.
+// full reports whether products are f32.
+func (e *emitter) full() bool { return e.elem == ir.F32 }
+
+// width is how many bytes a result has, and kind its kind of registers.
+func (e *emitter) width() int {
+	if e.typ == ir.F32 {
+		return 4
+	}
+	return 2
+}
+
+func (e *emitter) kind() string {
+	if e.typ == ir.F32 {
+		return "r"
+	}
+	return "rs"
+}
+
+// lay has the sums, rounded to 16 bits unless they are f32, lie in shared memory row by row. The thread has those of its columns, of rows 2·member and 2·member + 1 of each eight;
+// behind them, if its warp has more than 16 columns, those of columns 16 further.
 func (e *emitter) lay() {
 	e.Line("bar.sync \t0") // stages are done with
-	pitch := e.fit.pitch()
+	size, pitch := 2, e.fit.pitch()
+	if e.full() {
+		size, pitch = 4, e.fit.sumPitch()
+	}
 	at := e.r("mad.lo.s32", "%s, %d, %s", e.member, 2*pitch, e.column())
-	at = e.r("mad.lo.s32", "%s, 2, %s", at, e.base)
+	at = e.r("mad.lo.s32", "%s, %d, %s", at, size, e.base)
 	skip := ""
 	if e.others != "" {
 		skip = e.Label()
@@ -121,7 +146,10 @@ func (e *emitter) lay() {
 	for i, v := range e.acc {
 		further, i := i/(e.fit.Rows/2), i%(e.fit.Rows/2)
 		row, below := i/4*8+i%2, i/2%2*8+16*further
-		e.Line("st.shared.b16 \t[%s+%d], %s", at, 2*(row*pitch+below), e.stored(v))
+		if !e.full() {
+			v = e.stored(v)
+		}
+		e.Line("st.shared.b%d \t[%s+%d], %s", 8*size, at, size*(row*pitch+below), v)
 	}
 	if skip != "" {
 		e.Mark(skip)
@@ -160,7 +188,7 @@ func (e *emitter) send() {
 	e.Line("barrier.cluster.wait.acquire.aligned")
 }
 
-// eight loads eight numbers of 16 bits from shared memory, or adds up what the blocks of the cluster have of them, in the order of the blocks.
+// eight loads eight numbers from shared memory, or adds up what the blocks of the cluster have of them, in the order of the blocks.
 func (e *emitter) eight(from string) []string {
 	if e.rank != "" {
 		sums := make([]string, 8)
@@ -184,11 +212,25 @@ func (e *emitter) eight(from string) []string {
 		}
 		return sums
 	}
-	var words []string
-	for range 4 {
-		words = append(words, e.New("r"))
+	return e.loadEight("shared", from)
+}
+
+// loadEight loads eight numbers that lie side by side.
+func (e *emitter) loadEight(space, from string) []string {
+	count := 4
+	if e.full() {
+		count = 8
 	}
-	e.Line("ld.shared.v4.b32 \t{%s}, [%s]", strings.Join(words, ", "), from)
+	words := make([]string, count)
+	for i := range words {
+		words[i] = e.New("r")
+	}
+	for i := 0; i < len(words); i += 4 {
+		e.Line("ld.%s.v4.b32 \t{%s}, [%s+%d]", space, list(words[i:i+4]), from, 4*i)
+	}
+	if e.full() {
+		return words
+	}
 	return e.halves(words)
 }
 
@@ -203,11 +245,16 @@ func (e *emitter) halves(words []string) (out []string) {
 }
 
 func (e *emitter) storeEight(to string, v []string) {
-	var words []string
-	for i := 0; i < 8; i += 2 {
-		words = append(words, e.r("mov.b32", "{%s, %s}", v[i], v[i+1]))
+	words := v
+	if e.typ != ir.F32 {
+		words = nil
+		for i := 0; i < 8; i += 2 {
+			words = append(words, e.r("mov.b32", "{%s, %s}", v[i], v[i+1]))
+		}
 	}
-	e.Line("st.global.v4.b32 \t[%s], {%s}", to, strings.Join(words, ", "))
+	for i := 0; i < len(words); i += 4 {
+		e.Line("st.global.v4.b32 \t[%s+%d], {%s}", to, 4*i, list(words[i:i+4]))
+	}
 }
 
 func (e *emitter) sumOf(a, b string) string {
@@ -215,10 +262,14 @@ func (e *emitter) sumOf(a, b string) string {
 }
 
 // siluMul is what msl/activation.h makes of a gate and an up product: each step of a sigmoid is rounded in bf16, and a sigmoid
-// in f16.
+// in f16; of f32 a silu is one division.
 func (e *entry) siluMul(gate, up string) string {
 	const one = "0f3F800000"
 	x := e.widened(gate)
+	if e.typ == ir.F32 {
+		part := e.r("add.rn.f32", "%s, %s", one, e.Call("exp", e.r("neg.f32", "%s", x)))
+		return e.stored(e.r("mul.rn.f32", "%s, %s", e.r("div.rn.f32", "%s, %s", x, part), up))
+	}
 	step := func(v string) string {
 		if e.typ == ir.BF16 {
 			return e.widened(e.rounded(v))

@@ -106,12 +106,12 @@ func (e *emitter) powers(first string, pairs int) (out []string) {
 	return out
 }
 
-// turned turns and stores the queries or keys of a block, which then leaves. A block that has values goes on behind it. In shared memory lie `rows` rows from row
+// turned turns and stores the queries or keys of a block, which then leaves. A block of others, as a predicate says, goes on behind it. In shared memory lie `rows` rows from row
 // `first` on, in numbers of `size` bytes, `pitch` numbers from one row to the next.
 //
 // A thread has eight pairs of a row. Heads that begin alike in the block have the same angles: the thread turns theirs too, since cosines and sines cost
 // most.
-func (e *emitter) turned(first string, rows, size, pitch int) {
+func (e *emitter) turned(first string, rows, size, pitch int, others string) {
 	h := e.fit.Projections
 	pairs, half := h.Dims/2, e.fit.columns()/2
 	heads, side := 1, half/eightPairs
@@ -120,7 +120,7 @@ func (e *emitter) turned(first string, rows, size, pitch int) {
 	}
 	per := max(1, e.fit.blockThreads()/side) // rows at a time
 	plain := e.Label()
-	e.Line("@%s bra \t%s", e.value, plain)
+	e.Line("@%s bra \t%s", others, plain)
 	column := e.r("shl.b32", "%s, 3", e.r("rem.u32", "%s, %d", e.thread, side))
 	row := e.r("div.u32", "%s, %d", e.thread, side)
 	pair := e.r("add.s32", "%s, %s", e.n0, column)
@@ -129,9 +129,10 @@ func (e *emitter) turned(first string, rows, size, pitch int) {
 	end := e.r("min.s32", "%s, %s", e.r("add.s32", "%s, %d", first, rows), e.M)
 	from := e.r("mad.lo.s32", "%s, %d, %s", e.r("mad.lo.s32", "%s, %d, %s", row, pitch, column), size, e.base)
 
+	width := e.width()
 	strides := e.either(e.key, "rd", e.args["k_strides"], e.args["q_strides"])
 	stride := func(i int) string {
-		return e.Make("rd", "shl.b64", "%s, 1", e.Make("rd", "ld.global.b64", "[%s+%d]", strides, 8*i))
+		return e.Make("rd", "mul.lo.s64", "%s, %d", e.Make("rd", "ld.global.b64", "[%s+%d]", strides, 8*i), width)
 	}
 	ofHead, ofRow := stride(0), stride(1)
 	low := e.Make("rd", "or.b64", "%s, %s", e.y, e.Make("rd", "or.b64", "%s, %s", ofHead, ofRow))
@@ -143,7 +144,7 @@ func (e *emitter) turned(first string, rows, size, pitch int) {
 	times := func(n, stride string) string {
 		return e.Make("rd", "mul.lo.s64", "%s, %s", e.Make("rd", "cvt.u64.u32", "%s", n), stride)
 	}
-	to := e.Make("rd", "add.s64", "%s, %s", e.y, e.wide(place, "2"))
+	to := e.Make("rd", "add.s64", "%s, %s", e.y, e.wide(place, strconv.Itoa(width)))
 	to = e.Make("rd", "add.s64", "%s, %s", to, times(head, ofHead))
 	to = e.Make("rd", "add.s64", "%s, %s", to, times(m, ofRow))
 	step := times(e.r("mov.b32", "%d", per), ofRow)
@@ -170,13 +171,16 @@ func (e *emitter) turned(first string, rows, size, pitch int) {
 		one := e.eight(e.r("add.s32", "%s, %d", from, size*j*pairs))
 		two := e.eight(e.r("add.s32", "%s, %d", from, size*(j*pairs+half)))
 		for k := range one {
-			a, b := e.widened(one[k]), e.widened(two[k])
+			a, b := one[k], two[k]
+			if !e.full() {
+				a, b = e.widened(a), e.widened(b)
+			}
 			one[k] = e.stored(e.r("sub.rn.f32", "%s, %s", e.r("mul.rn.f32", "%s, %s", a, cosines[k]), e.r("mul.rn.f32", "%s, %s", b, sines[k])))
 			two[k] = e.stored(e.r("add.rn.f32", "%s, %s", e.r("mul.rn.f32", "%s, %s", a, sines[k]), e.r("mul.rn.f32", "%s, %s", b, cosines[k])))
 		}
-		apart := 2 * pairs // bytes from one eight to the other
+		apart := width * pairs // bytes from one eight to the other
 		if e.pairs {
-			apart = 2 * eightPairs
+			apart = width * eightPairs
 			var both []string
 			for k := range one {
 				both = append(both, one[k], two[k])
@@ -190,8 +194,8 @@ func (e *emitter) turned(first string, rows, size, pitch int) {
 		e.Line("bra \t%s", done)
 		e.Mark(single)
 		for k := range one {
-			e.Line("st.global.b16 \t[%s+%d], %s", at, 2*k, one[k])
-			e.Line("st.global.b16 \t[%s+%d], %s", at, apart+2*k, two[k])
+			e.Line("st.global.b%d \t[%s+%d], %s", 8*width, at, width*k, one[k])
+			e.Line("st.global.b%d \t[%s+%d], %s", 8*width, at, apart+width*k, two[k])
 		}
 		e.Mark(done)
 	}

@@ -3,6 +3,7 @@ package ptxmatrix
 import (
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,6 +24,9 @@ type vector struct {
 	group  int      // of weights that share a scale
 	blocks *blocks  // of a matrix in GGML's blocks: their format; nil: codes are affine
 	gpu    GPU
+	// How many rows of x are multiplied at once (few.go); 0: x is a vector. Whether they come with the weights, chunk by chunk.
+	most     int
+	streamed bool
 }
 
 var namedVector = regexp.MustCompile(`^affine_(?:qmv|qmv_fast)_(?:(add|silu_mul|rms|rms_silu_mul|rms_x3_rope)_)?(float16_t|bfloat16_t)_gs_(32|64|128)_b_4(_batch_0_pr_[01]_hgs_0_r_4)?$`)
@@ -67,6 +71,7 @@ const (
 	chunk      = 256
 	tileRows   = 16
 	codesChunk = tileRows * chunk / 2
+	rowsChunk  = codesChunk + 2*tileRows*16
 	// mostSlots is how many chunks of a warp at most lie in shared memory, or are on their way.
 	mostSlots = 3
 	// longest is the inner index up to which there is room for x in shared memory.
@@ -76,7 +81,7 @@ const (
 )
 
 // Fewest is the size of a matrix from which on products with vectors are faster here than by clang's code (H200). Tests of a device
-// set it to 0, so that small matrices are multiplied by both.
+// set it to 0, so that small matrices are multiplied by both, and products of f32 with few blocks by the code here.
 var Fewest int64 = 2048 * 2048
 
 // Fit implements [Kernel].
@@ -88,17 +93,23 @@ func (v *vector) Fit(groups [3]uint64, given Given) Fit {
 		return int(n)
 	}
 	inner, outer := "in_vec_size", "out_vec_size"
-	if v.blocks != nil {
+	if v.blocks != nil || v.most > 0 {
 		inner, outer = "K", "N"
 	}
-	f := Fit{Aligned: true, Inner: constant(inner)}
+	f := Fit{Aligned: true, Inner: constant(inner), Most: v.most, Streamed: v.streamed}
 	rows := 0
-	switch v.form {
-	case rope:
+	switch {
+	case v.form == rope:
 		f.Projections = Projections{constant("dims"), constant("q_heads"), constant("k_heads"), constant("n_v")}
 		q, k, values := f.Projections.tiles()
 		rows, f.Tiles = (f.Projections.Queries+f.Projections.Keys)*f.Projections.Dims+f.Projections.Values, q+k+values
-	case siluMul:
+	case v.arms():
+		for i, side := range v.sides {
+			n := constant("n" + side)
+			f.Arms[i], known = n, known && n >= v.tall()
+			rows, f.Tiles = rows+n, f.Tiles+(n+v.tall()-1)/v.tall()
+		}
+	case v.form == siluMul:
 		f.Outer = constant(outer)
 		rows, f.Tiles = 2*f.Outer, (f.Outer+v.tall()-1)/v.tall()
 	default:
@@ -131,16 +142,16 @@ var crews = [][2]int{{3, 4}, {2, 4}}
 
 // crew says what blocks consist of, on m multiprocessors.
 func (v *vector) crew(f *Fit, m int) bool {
-	best, least := *f, 0
+	best, least, slots := *f, 0, v.mostSlots()
 	fits := func(teams, warps, resident, launches, slots int) bool {
 		f.Teams, f.Warps, f.Resident, f.Launches = teams, warps, resident, launches
-		return v.slots(*f) >= slots && (!v.norm || v.pieces(*f) <= mostPieces)
+		return v.slots(*f) >= slots && (!v.norm || v.pieces(*f) <= mostPieces) && teams*warps%max(1, v.most) == 0
 	}
-	if v.gpu.Major >= 9 && (v.blocks == nil || !v.blocks.large) { // before, no launch begins while another one is at work
+	if v.gpu.Major >= 9 && (v.blocks == nil || !v.blocks.large) && !v.streamed { // before, no launch begins while another one is at work
 		for _, c := range crews {
 			// How many chunks a warp takes, one after the other.
 			steps := (f.Tiles + c[0]*m - 1) / (c[0] * m) * ((f.Inner/chunk + c[1] - 1) / c[1])
-			if (least == 0 || steps < least) && fits(c[0], c[1], 2, 2, mostSlots) {
+			if (least == 0 || steps < least) && fits(c[0], c[1], 2, 2, slots) {
 				best, least = *f, steps
 			}
 		}
@@ -148,6 +159,9 @@ func (v *vector) crew(f *Fit, m int) bool {
 	if least > 0 {
 		*f = best
 		return true
+	}
+	if v.most > 0 {
+		return !v.streamed && fits(2, 8, 1, 1, slots) || fits(1, 8, 1, 1, slots)
 	}
 	return fits(1, 8, 2, 1, 2) || fits(1, 8, 1, 1, 2)
 }
@@ -176,14 +190,25 @@ func (v *vector) pieces(f Fit) int { return (f.Inner/8 + f.threads() - 1) / f.th
 
 // tall is how many results a tile has, or pairs of them.
 func (v *vector) tall() int {
-	if v.form == siluMul || v.form == rope {
+	switch {
+	case v.form == siluMul || v.form == rope:
 		return tileRows / 2
+	case v.streamed:
+		return 2 * tileRows
 	}
 	return tileRows
 }
 
+// arms reports whether there are several matrices, each with results of its own.
+func (v *vector) arms() bool { return v.form == store && len(v.sides) > 1 }
+
 // overlaps reports whether the last tile begins in the one before, so that all tiles have rows at the same distances. Results are made once.
-func (e *vectorEmitter) overlaps() bool { return e.form != rope && e.fit.Outer%e.tall() != 0 }
+func (e *vectorEmitter) overlaps() bool {
+	if e.arms() {
+		return slices.ContainsFunc(e.fit.Arms[:], func(n int) bool { return n%e.tall() != 0 })
+	}
+	return e.form != rope && e.fit.Outer%e.tall() != 0
+}
 
 // Projections are the heads of queries, keys and values that one product makes.
 type Projections struct {
@@ -226,12 +251,23 @@ func (v *vector) vectors() int {
 func (v *vector) Launch(groups [3]uint64, f Fit) (grid [3]uint64, threads, shared uint32) {
 	needs := v.ring(f) + f.Teams*f.Warps*v.slots(f)*v.chunkBytes() + 127
 	needs = max(needs, v.gpu.Memory/(f.Resident+1)) // no more blocks have room
+	if f.Most > 0 {
+		return [3]uint64{1, uint64(f.Blocks), 1}, uint32(f.threads()), uint32(needs)
+	}
 	return [3]uint64{groups[v.vectors()], uint64(f.Blocks), 1}, uint32(f.threads()), uint32(needs)
 }
 
 // slots is how many chunks of a warp have room.
 func (v *vector) slots(f Fit) int {
-	return min(mostSlots, (v.limit(f)-127-v.ring(f))/(f.Teams*f.Warps*v.chunkBytes()))
+	return min(v.mostSlots(), (v.limit(f)-127-v.ring(f))/(f.Teams*f.Warps*v.chunkBytes()))
+}
+
+// mostSlots is for how many there is at most.
+func (v *vector) mostSlots() int {
+	if v.most > 0 && !v.streamed {
+		return fewSlots
+	}
+	return mostSlots
 }
 
 // chunkBytes are those of a chunk in shared memory.
@@ -239,7 +275,10 @@ func (v *vector) chunkBytes() int {
 	if v.blocks != nil {
 		return v.blocks.size
 	}
-	return codesChunk + 2*tileRows*16
+	if v.streamed {
+		return 2*rowsChunk + 2*chunk*v.most
+	}
+	return rowsChunk
 }
 
 // sums is where the sums of each 32 elements of x lie in shared memory, behind x.
@@ -247,6 +286,12 @@ func (*vector) sums(f Fit) int { return 2 * f.Inner }
 
 // parts is where the sums of warps lie: those of two tiles of each team.
 func (v *vector) parts(f Fit) int {
+	switch {
+	case f.Streamed:
+		return 0
+	case f.Most > 0:
+		return 2 * f.Inner * f.Most
+	}
 	if v.blocks != nil && !v.blocks.sums {
 		return v.sums(f)
 	}
@@ -258,10 +303,21 @@ func (v *vector) parts(f Fit) int {
 func (v *vector) nothing(f Fit) int { return (v.parts(f)+f.Teams*2*f.partBytes()+127)&^127 + 32 }
 
 // ring is where chunks lie.
-func (v *vector) ring(f Fit) int { return (v.nothing(f) + 64 + 127) &^ 127 }
+func (v *vector) ring(f Fit) int {
+	if f.Most > 0 {
+		return (v.parts(f) + f.Teams*f.partBytes() + 127) &^ 127
+	}
+	return (v.nothing(f) + 64 + 127) &^ 127
+}
 
 // partBytes are those of the sums of a tile.
-func (f Fit) partBytes() int { return 4 * tileRows * f.Warps }
+func (f Fit) partBytes() int {
+	n := 4 * tileRows * f.Warps * max(1, f.Most)
+	if f.Streamed {
+		n *= 2
+	}
+	return n
+}
 
 // Note implements [Kernel].
 func (*vector) Note(f Fit) []byte { return note(f) }
@@ -294,9 +350,16 @@ type vectorEmitter struct {
 	scalesAt          string
 	sixteenth, less64 string
 
-	cosine, sine string // of the warp's tile, of the pair that is the lane's
-	useSlot      string
-	acc          [2]string // sums of rows quad and quad + 8
+	cosine, sine   string   // of the warp's tile, of the pair that is the lane's
+	cosines, sines []string // the same, of some rows of x
+
+	// Of rows of x that come with weights: where the lane's pieces of the next chunk come from, and of a tile's first one; how many chunks of the tile are left; where
+	// pieces of even and of odd rows go to; and how many bytes of each row are copied.
+	xFrom, xStart, xLeft string
+	xTo                  [2]string
+	xBytes               []string
+	useSlot              string
+	acc                  []string // sums of rows quad and quad + 8; of few rows of x, of each row two, of the columns that mma.sync gives the lane, and those of the lane's second group
 }
 
 // vectorTile says which rows a tile has, and which results are made of them.
@@ -306,6 +369,9 @@ type vectorTile struct {
 	// Of rope, predicates: it is one of queries or keys; of keys or values; of values.
 	turned, key, value string
 	last               string // the last row of the matrix
+	// Of several matrices: predicates, the tile is one of the second matrix or a later one, of the third; and where it would begin if it had a place of its own.
+	further []string
+	begin   string
 }
 
 // Emit implements [Kernel].
@@ -330,13 +396,17 @@ func (v *vector) Emit(launch nvptx.Launch, f Fit) []byte {
 	if v.norm {
 		norm = e.loaded(e.args["norm"])
 	}
-	count, ahead := e.r("mov.b32", "%d", e.slots(f)-1), e.Label()
+	first := e.bringSlot
+	if v.streamed {
+		first = e.r("mov.b32", "%s", first)
+	}
+	count, ahead := e.r("mov.b32", "%d", e.ahead()), e.Label()
 	e.Mark(ahead)
 	e.bring()
 	e.Line("add.s32 \t%s, %s, -1", count, count)
 	e.Line("@%s bra \t%s", e.Make("p", "setp.ne.u32", "%s, 0", count), ahead)
-	e.read(func(name string) bool { return !weight(name) && !unused(name) }, launch.Moving)
-	if v.form == rope {
+	e.read(func(name string) bool { return !weight(name) && (v.form == rope || !unused(name)) }, launch.Moving)
+	if v.form == rope && v.most == 0 {
 		e.angles()
 	}
 	if early {
@@ -346,15 +416,25 @@ func (v *vector) Emit(launch nvptx.Launch, f Fit) []byte {
 	if f.Tiles < f.Blocks { // blocks without a tile have stayed until here, so that no block of another launch took their places
 		e.Line("@%s ret", e.Make("p", "setp.ge.u32", "%s, %d", e.r("mov.u32", "%%ctaid.y"), f.Tiles))
 	}
-	e.stage(norm)
+	switch {
+	case v.streamed:
+		e.streamRows(first)
+	case v.most > 0:
+		e.stageRows()
+	default:
+		e.stage(norm)
+	}
 	e.tiles()
 	e.resident = f.Resident
+	if v.streamed { // what takes little memory finds registers beside it
+		e.resident = 2
+	}
 	return e.text(f.threads())
 }
 
 // inGrid has blocks leave that are outside of a grid which params make smaller than it was launched, after their copies have come.
 func (e *vectorEmitter) inGrid() {
-	if !e.launch.Moving {
+	if !e.launch.Moving || e.most > 0 {
 		return
 	}
 	d, inside := e.vectors(), e.Label()
@@ -422,6 +502,10 @@ func (e *vectorEmitter) of(number string) (t vectorTile) {
 		return operand{e.args["w"+side], e.args["scales"+side], e.args["biases"+side]}
 	}
 	t.matrix = [2]operand{of(e.sides[0]), of(e.sides[len(e.sides)-1])}
+	if e.arms() {
+		e.arm(&t, number, of)
+		return t
+	}
 	if e.form != rope {
 		t.n0, t.count = e.r("mul.lo.s32", "%s, %d", number, e.tall()), e.r("mov.b32", "%d", e.fit.Outer)
 		if e.overlaps() {
@@ -500,6 +584,9 @@ func (e *vectorEmitter) bring() {
 	} else {
 		e.bringCodes()
 	}
+	if e.xFrom != "" {
+		e.bringRows(e.bringSlot)
+	}
 	e.next(e.bringSlot)
 	e.Line("add.s32 \t%s, %s, -1", e.bringLeft, e.bringLeft)
 	e.Mark(none)
@@ -527,8 +614,12 @@ func (e *vectorEmitter) codesOf(t *vectorTile) {
 // bringCodes asks for the thread's part of a chunk.
 func (e *vectorEmitter) bringCodes() {
 	toCodes, each := e.r("add.s32", "%s, %s", e.bringSlot, e.to), 4/len(e.from)
-	for i := range 4 { // rows four apart
-		e.Line("cp.async.cg.shared.global.L2::128B \t[%s+%d], [%s+%d], 16", toCodes, 4*i*chunk/2, e.from[i/each], i%each*4*e.fit.Inner/2)
+	halves := 1
+	if e.streamed {
+		halves, each = 2, 8
+	}
+	for i := range 4 * halves { // rows four apart
+		e.Line("cp.async.cg.shared.global.L2::128B \t[%s+%d], [%s+%d], 16", toCodes, i/4*rowsChunk+i%4*4*chunk/2, e.from[i/each], i%each*4*e.fit.Inner/2)
 	}
 	for _, from := range e.from {
 		e.Line("add.s64 \t%s, %s, %d", from, from, e.fit.Warps*chunk/2)
@@ -538,7 +629,9 @@ func (e *vectorEmitter) bringCodes() {
 		kind = "cg"
 	}
 	to := e.r("mad.lo.s32", "%s, 16, %s", e.lane, e.bringSlot)
-	e.Line("cp.async.%s.shared.global \t[%s+%d], [%s], %d", kind, to, codesChunk, e.scaleFrom, e.scaleBytes())
+	for i := range halves {
+		e.Line("cp.async.%s.shared.global \t[%s+%d], [%s+%d], %d", kind, to, i*rowsChunk+codesChunk, e.scaleFrom, i*tileRows*2*e.fit.Inner/e.group, e.scaleBytes())
+	}
 	e.Line("add.s64 \t%s, %s, %d", e.scaleFrom, e.scaleFrom, e.fit.Warps*e.scaleBytes())
 }
 
@@ -618,18 +711,22 @@ func (e *vectorEmitter) put(i int, words []string) {
 	if e.blocks != nil {
 		e.putBlocks(number, words)
 	} else {
-		var order []string
-		for j := range 2 {
-			for _, halves := range []string{"0x5410", "0x7632"} {
-				order = append(order, e.r("prmt.b32", "%s, %s, %s", words[j], words[j+2], halves))
-			}
-		}
-		e.Line("st.shared.v4.b32 \t[%s], {%s}", e.r("mad.lo.s32", "%s, 16, %s", number, e.base), strings.Join(order, ", "))
+		e.Line("st.shared.v4.b32 \t[%s], {%s}", e.r("mad.lo.s32", "%s, 16, %s", number, e.base), strings.Join(e.paired(words), ", "))
 	}
 	if e.blocks == nil || e.blocks.sums {
 		e.putSum(number, words)
 	}
 	e.Mark(skip)
+}
+
+// paired are eight elements in the order in which a word of codes is multiplied.
+func (e *vectorEmitter) paired(words []string) (out []string) {
+	for j := range 2 {
+		for _, halves := range []string{"0x5410", "0x7632"} {
+			out = append(out, e.r("prmt.b32", "%s, %s, %s", words[j], words[j+2], halves))
+		}
+	}
+	return out
 }
 
 // putSum stores the sum of the pieces that four threads have.
@@ -718,27 +815,33 @@ func (e *vectorEmitter) normalized(x, norm [][]string) {
 func (e *vectorEmitter) tiles() {
 	f := e.fit
 	number, turn := e.firstTile(e.team), e.r("mov.b32", "0")
-	both := e.r("mad.lo.s32", "%s, %d, %s", e.team, 2*f.partBytes(), e.r("add.s32", "%s, %d", e.base, e.parts(f)))
+	both := e.r("mad.lo.s32", "%s, %d, %s", e.team, (2-min(1, f.Most))*f.partBytes(), e.r("add.s32", "%s, %d", e.base, e.parts(f)))
 	parts := e.r("mov.b32", "%s", both)
 	var teams []string // predicates: it is the thread's team
 	for i := range f.Teams {
 		teams = append(teams, e.Make("p", "setp.eq.u32", "%s, %d", e.team, i))
 	}
-	for i := range e.acc {
-		e.acc[i] = e.New("r")
+	for range 2 + 6*min(1, e.most) {
+		e.acc = append(e.acc, e.New("r"))
 	}
 	residual := e.New("rs")
+	var others []string // residuals of few rows
 	var multiply multiplication
-	if e.blocks != nil {
+	switch {
+	case e.most > 0:
+		multiply = e.rowsCodes()
+	case e.blocks != nil:
 		multiply = e.blocks.multiply(e)
-	} else {
+	default:
 		multiply = e.codes()
 	}
 	loop, end := e.Label(), e.Label()
 	e.Mark(loop)
 	e.Line("@%s bra \t%s", e.Make("p", "setp.ge.s32", "%s, %d", number, f.Tiles), end)
 	own := e.Make("p", "setp.eq.u32", "%s, %s", turn, e.warp)
-	if e.form == add { // is there by the time that it is needed
+	if e.form == add && e.most > 0 {
+		others = e.residuals(number, own)
+	} else if e.form == add { // is there by the time that it is needed
 		e.Line("mov.b16 \t%s, 0", residual)
 		t := e.of(number)
 		n := e.r("add.s32", "%s, %s", t.n0, e.lane)
@@ -747,32 +850,45 @@ func (e *vectorEmitter) tiles() {
 		e.Line("@%s ld.global.b16 \t%s, [%s]", there, residual, e.Make("rd", "add.s64", "%s, %s", e.args["r"], e.result(n)))
 	}
 	e.multiply(multiply)
-	first := e.Make("p", "setp.eq.u32", "%s, 0", e.member)
-	to := e.r("mad.lo.s32", "%s, %d, %s", e.warp, 4*tileRows, e.r("mad.lo.s32", "%s, 4, %s", e.quad, parts))
-	e.Line("@%s st.shared.b32 \t[%s], %s", first, to, e.acc[0])
-	e.Line("@%s st.shared.b32 \t[%s+32], %s", first, to, e.acc[1])
-	// Behind this barrier all have read the sums of the tile before, whose place the next tile's take.
-	for i, own := range teams { // barriers of their own, by numbers that the assembler knows: it reserves all of them otherwise
-		e.Line("@%s bar.sync \t%d, %d", own, i+1, 32*f.Warps)
+	meet := func() {
+		for i, own := range teams { // barriers of their own, by numbers that the assembler knows: it reserves all of them otherwise
+			e.Line("@%s bar.sync \t%d, %d", own, i+1, 32*f.Warps)
+		}
 	}
+	if e.most > 0 {
+		meet() // sums of the tile before have been read
+		e.layRows(parts)
+	} else {
+		first := e.Make("p", "setp.eq.u32", "%s, 0", e.member)
+		to := e.r("mad.lo.s32", "%s, %d, %s", e.warp, 4*tileRows, e.r("mad.lo.s32", "%s, 4, %s", e.quad, parts))
+		e.Line("@%s st.shared.b32 \t[%s], %s", first, to, e.acc[0])
+		e.Line("@%s st.shared.b32 \t[%s+32], %s", first, to, e.acc[1])
+	}
+	// Behind this barrier all have read the sums of the tile before, whose place the next tile's take.
+	meet()
 	next := e.Label()
 	e.Line("@!%s bra \t%s", own, next)
-	e.finish(number, parts, residual)
+	if e.most > 0 {
+		e.finishRows(number, parts, others)
+	} else {
+		e.finish(number, parts, residual)
+	}
 	e.Mark(next)
 	e.Line("add.s32 \t%s, %s, %d", number, number, f.Teams*f.Blocks)
 	e.Line("add.s32 \t%s, %s, 1", turn, turn)
 	e.Line("@%s mov.b32 \t%s, 0", e.Make("p", "setp.eq.u32", "%s, %d", turn, f.Warps), turn)
-	// The sums of the next tile lie in the other of two places.
-	e.Line("sub.s32 \t%s, %s, %s", parts, e.r("mad.lo.s32", "%s, 2, %d", both, f.partBytes()), parts)
+	if e.most == 0 { // the sums of the next tile lie in the other of two places
+		e.Line("sub.s32 \t%s, %s, %s", parts, e.r("mad.lo.s32", "%s, 2, %d", both, f.partBytes()), parts)
+	}
 	e.Line("bra \t%s", loop)
 	e.Mark(end)
 	e.Line("ret")
 }
 
 // multiplication is how chunks are multiplied: what is done at the beginning of a tile, and with the chunk at useSlot, of which products are added to
-// the sums of the lane.
+// the sums of the lane. If there is a fetch, it reads all that the lane needs of the chunk, whose slot is filled again before it is multiplied.
 type multiplication struct {
-	begin, chunk func()
+	begin, fetch, chunk func()
 }
 
 // multiply adds up the warp's chunks of a tile.
@@ -785,17 +901,32 @@ func (e *vectorEmitter) multiply(m multiplication) {
 	loop, done := e.Label(), e.Label()
 	e.Mark(loop)
 	e.Line("@%s bra \t%s", e.Make("p", "setp.eq.u32", "%s, 0", left), done)
-	e.Line("cp.async.wait_group \t%d", e.slots(e.fit)-2)
+	e.Line("cp.async.wait_group \t%d", e.ahead()-1)
 	e.Line("bar.warp.sync \t-1")
+	if m.fetch != nil {
+		m.fetch()
+		e.Line("bar.warp.sync \t-1")
+	}
 	e.bring()
 	m.chunk()
 	e.next(e.useSlot)
 	e.Line("sub.s32 \t%s, %s, 1", left, left)
 	e.Line("bra \t%s", loop)
 	e.Mark(done)
+	if e.most > 0 {
+		return
+	}
 	for i := range e.acc {
 		e.Line("mov.b32 \t%s, %s", e.acc[i], e.across(e.acc[i], "add.rn.f32"))
 	}
+}
+
+// ahead is how many chunks of a warp are on their way at most when it begins to multiply one.
+func (e *vectorEmitter) ahead() int {
+	if e.most > 0 && !e.streamed { // the place of that one is free by then
+		return e.slots(e.fit)
+	}
+	return e.slots(e.fit) - 1
 }
 
 // codes multiplies affine codes. They become numbers as the last bits of 1024 + q, of 128 + q in bf16, less that: exact, so that
@@ -806,29 +937,10 @@ func (e *vectorEmitter) codes() (m multiplication) {
 	e.lanes()
 	useX, advance := e.column()
 	useSums := e.r("mad.lo.s32", "%s, %d, %s", e.warp, chunk/8, e.r("mad.lo.s32", "%s, 8, %s", e.member, e.r("add.s32", "%s, %d", e.base, e.sums(e.fit))))
-	typ := e.elem.String()
-	magic := uint32(0x64006400)
-	if e.elem == ir.BF16 {
-		magic = 0x43004300
-	}
 	zero, one := "", ""
-	codes := func(w string) (out [4]string) { // of a word: elements 0 and 4, 1 and 5, 2 and 6, 3 and 7
-		for i := range out {
-			if i == 2 || e.elem == ir.BF16 && i > 0 {
-				w = e.r("shr.u32", "%s, %d", w, map[bool]int{true: 4, false: 8}[e.elem == ir.BF16])
-			}
-			if i%2 == 1 && e.elem == ir.F16 { // 1024 + 16·q
-				v := e.r("lop3.b32", "%s, %d, %s, 0xEA", w, 0x00F000F0, one)
-				out[i] = e.r("fma.rn.f16x2", "%s, %s, %s", v, e.sixteenth, e.less64)
-				continue
-			}
-			out[i] = e.minus(e.r("lop3.b32", "%s, %d, %s, 0xEA", w, 0x000F000F, one), one)
-		}
-		return out
-	}
 	xAt, sumsAt := "", ""
 	m.begin = func() {
-		zero, one = e.r("mov.b32", "0"), e.r("mov.b32", "%d", magic)
+		zero, one = e.r("mov.b32", "0"), e.one()
 		xAt, sumsAt = e.r("mov.b32", "%s", useX), e.r("mov.b32", "%s", useSums)
 	}
 	m.chunk = func() {
@@ -841,14 +953,13 @@ func (e *vectorEmitter) codes() (m multiplication) {
 		for w := range 4 {
 			x := e.four(xAt, 16*w)
 			for g := range words {
-				upper, lower := codes(words[g][0][w]), codes(words[g][1][w])
+				upper, lower := e.exact(words[g][0][w], one), e.exact(words[g][1][w], one)
 				for step := range 2 {
 					var out [4]string
 					for i := range out {
 						out[i] = e.New("r")
 					}
-					e.Line("mma.sync.aligned.m16n8k16.row.col.f32.%s.%s.f32 \t{%s}, {%s, %s, %s, %s}, {%s, %s}, {%s}", typ, typ, strings.Join(out[:], ", "),
-						upper[2*step], lower[2*step], upper[2*step+1], lower[2*step+1], x[2*step], x[2*step+1], strings.Join(sum[g][:], ", "))
+					e.mma(out[:], upper, lower, step, x, sum[g][:])
 					sum[g] = out
 				}
 			}
@@ -867,6 +978,37 @@ func (e *vectorEmitter) codes() (m multiplication) {
 		e.Line("add.s32 \t%s, %s, %d", sumsAt, sumsAt, e.fit.Warps*chunk/8)
 	}
 	return m
+}
+
+// one is the number in whose last bits codes are put: 1024, or 128 in bf16.
+func (e *vectorEmitter) one() string {
+	if e.elem == ir.BF16 {
+		return e.r("mov.b32", "%d", 0x43004300)
+	}
+	return e.r("mov.b32", "%d", 0x64006400)
+}
+
+// exact are the codes of a word as numbers: of elements 0 and 4, 1 and 5, 2 and 6, 3 and 7.
+func (e *vectorEmitter) exact(w, one string) (out [4]string) {
+	for i := range out {
+		if i == 2 || e.elem == ir.BF16 && i > 0 {
+			w = e.r("shr.u32", "%s, %d", w, map[bool]int{true: 4, false: 8}[e.elem == ir.BF16])
+		}
+		if i%2 == 1 && e.elem == ir.F16 { // 1024 + 16·q
+			v := e.r("lop3.b32", "%s, %d, %s, 0xEA", w, 0x00F000F0, one)
+			out[i] = e.r("fma.rn.f16x2", "%s, %s, %s", v, e.sixteenth, e.less64)
+			continue
+		}
+		out[i] = e.minus(e.r("lop3.b32", "%s, %d, %s, 0xEA", w, 0x000F000F, one), one)
+	}
+	return out
+}
+
+// mma multiplies the first or the second half of what becomes of a word of the upper row and one of the lower row.
+func (e *vectorEmitter) mma(to []string, upper, lower [4]string, step int, x, sums []string) {
+	typ := e.elem.String()
+	e.Line("mma.sync.aligned.m16n8k16.row.col.f32.%s.%s.f32 \t{%s}, {%s, %s, %s, %s}, {%s, %s}, {%s}", typ, typ, strings.Join(to, ", "),
+		upper[2*step], lower[2*step], upper[2*step+1], lower[2*step+1], x[2*step], x[2*step+1], strings.Join(sums, ", "))
 }
 
 // minus subtracts two numbers from two. Of bfloat16 GPUs before compute capability 9.0 have only fma.
@@ -979,16 +1121,29 @@ func (e *vectorEmitter) angles() {
 	skip := e.Label()
 	e.Line("@%s bra \t%s", e.Make("p", "setp.ge.s32", "%s, %d", number, q+k), skip)
 	e.Line("@%s bra \t%s", e.Make("p", "setp.ge.u32", "%s, 8", e.lane), skip)
-	t := e.of(number)
-	pairs := e.fit.Projections.Dims / 2
-	index := e.r("rem.u32", "%s, %d", e.r("add.s32", "%s, %s", t.n0, e.lane), pairs)
-	float := func(v string) string { return e.r("cvt.rn.f32.s32", "%s", v) }
-	part := e.r("neg.f32", "%s", e.r("div.rn.f32", "%s, %s", float(index), float(e.r("mov.b32", "%d", pairs))))
-	power := e.Call("exp2", e.r("mul.rn.f32", "%s, %s", part, e.args["base"]))
-	theta := e.r("mul.rn.f32", "%s, %s", e.r("mul.rn.f32", "%s, %s", e.args["scale"], float(e.args["offset"])), power)
+	power := e.power(number, e.lane)
+	position := e.r("cvt.rn.f32.s32", "%s", e.args["offset"])
+	theta := e.r("mul.rn.f32", "%s, %s", e.r("mul.rn.f32", "%s, %s", e.args["scale"], position), power)
 	e.Line("mov.b32 \t%s, %s", e.cosine, e.Call("cos", theta))
 	e.Line("mov.b32 \t%s, %s", e.sine, e.Call("sin", theta))
 	e.Mark(skip)
+}
+
+// power is what a position is multiplied by to become the angle of a pair of a tile.
+func (e *vectorEmitter) power(number, pair string) string {
+	t := e.of(number)
+	pairs := e.fit.Projections.Dims / 2
+	index := e.r("rem.u32", "%s, %d", e.r("add.s32", "%s, %s", t.n0, pair), pairs)
+	float := func(v string) string { return e.r("cvt.rn.f32.s32", "%s", v) }
+	part := e.r("neg.f32", "%s", e.r("div.rn.f32", "%s, %s", float(index), float(e.r("mov.b32", "%d", pairs))))
+	return e.Call("exp2", e.r("mul.rn.f32", "%s, %s", part, e.args["base"]))
+}
+
+// turnedPair are two numbers turned by an angle, as they are stored.
+func (e *vectorEmitter) turnedPair(a, b, cosine, sine string) (first, second string) {
+	first = e.r("sub.rn.f32", "%s, %s", e.r("mul.rn.f32", "%s, %s", a, cosine), e.r("mul.rn.f32", "%s, %s", b, sine))
+	second = e.r("add.rn.f32", "%s, %s", e.r("mul.rn.f32", "%s, %s", a, sine), e.r("mul.rn.f32", "%s, %s", b, cosine))
+	return e.stored(first), e.stored(second)
 }
 
 // turn stores two elements of a query or key, turned by their position, or two of a value.
@@ -998,14 +1153,13 @@ func (e *vectorEmitter) turn(t *vectorTile, n, one, two string) {
 	e.Line("@%s bra \t%s", t.value, plain)
 	head, place, apart := e.pair(n)
 	a, b := e.widened(one), e.widened(two)
-	first := e.r("sub.rn.f32", "%s, %s", e.r("mul.rn.f32", "%s, %s", a, e.cosine), e.r("mul.rn.f32", "%s, %s", b, e.sine))
-	second := e.r("add.rn.f32", "%s, %s", e.r("mul.rn.f32", "%s, %s", a, e.sine), e.r("mul.rn.f32", "%s, %s", b, e.cosine))
+	first, second := e.turnedPair(a, b, e.cosine, e.sine)
 	stride := e.either(t.key, "rd", e.args["k_stride"], e.args["q_stride"])
 	at := e.Make("rd", "mul.lo.s64", "%s, %s", e.Make("rd", "cvt.u64.u32", "%s", head), stride)
 	at = e.Make("rd", "add.s64", "%s, %s", at, e.Make("rd", "cvt.u64.u32", "%s", place))
 	at = e.Make("rd", "add.s64", "%s, %s", to, e.Make("rd", "shl.b64", "%s, 1", at))
-	e.Line("st.global.b16 \t[%s], %s", at, e.stored(first))
-	e.Line("st.global.b16 \t[%s+%d], %s", at, 2*apart, e.stored(second))
+	e.Line("st.global.b16 \t[%s], %s", at, first)
+	e.Line("st.global.b16 \t[%s+%d], %s", at, 2*apart, second)
 	e.Line("bra \t%s", end)
 	e.Mark(plain)
 	value := e.r("shl.b32", "%s, 1", n)

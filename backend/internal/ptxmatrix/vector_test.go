@@ -18,10 +18,13 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// anySize has matrices of any size multiplied by the code of this package.
-func anySize(t *testing.T) {
+// anySize has matrices of any size multiplied by warps of this package that share an inner index.
+func anySize(t *testing.T) { fewest(t, 0) }
+
+// fewest has matrices multiplied so from a size on.
+func fewest(t *testing.T, size int64) {
 	was := ptxmatrix.Fewest
-	ptxmatrix.Fewest = 0
+	ptxmatrix.Fewest = size
 	t.Cleanup(func() { ptxmatrix.Fewest = was })
 }
 

@@ -335,6 +335,13 @@ func (b *bench) half() error {
 	return b.modelOf(shape, ir.F16, []int{0, 512, 4096}, []int{512, 4096, 64, 8, 2})
 }
 
+// dense measures the model of 8 billion parameters with weights of f16.
+func (b *bench) dense() error {
+	shape := billions
+	shape.Name, shape.Context, shape.Bits, shape.EmbeddingBits = "8B, weights of f16", 8192, 16, 16
+	return b.modelOf(shape, ir.F16, []int{0, 4096}, []int{512, 4096, 64, 8})
+}
+
 // modelOf measures tokens from some positions on, and prompts, the first of which is also measured without tensor cores, or without code for
 // compute capability 9.0 where that multiplies it.
 func (b *bench) modelOf(shape decoder.Synthetic, t ir.DType, positions, prompts []int) error {

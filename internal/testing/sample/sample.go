@@ -18,14 +18,14 @@ const Env = "MLXC_SAMPLE"
 const WholeEnv = "MLXC_LONG"
 
 // Runs is the number of different runs: together they take every member of what [Families] and [Kernels] are given.
-const Runs = 64
+const Runs = 128
 
 // Few: a run takes one in Few of the members that are not their family's first.
 const Few = 8
 
 // Instances: a run takes one in Instances of the kernels of each template, and at least one. So another type or width
 // adds little to the time of a run.
-const Instances = 64
+const Instances = 128
 
 // Rare: what takes long and finds little is done by one run in Rare.
 const Rare = 16
@@ -102,7 +102,7 @@ const spread = "2007"
 // SlowTurn is the turn of this run, less than [Slow]. Of the runs whose numbers have one remainder by Slow each has another turn.
 // So the eight runs that take a slow test have all remainders by 8, and reach all members of which the test takes one in 2, 3, 4
 // or [Few] by the number of the run. Of one in 5, 6 or 7 they reach at least 3 members (the factor 5 is for that), of one in
-// sixteen a half and of one in 64 an eighth. make test-all has the others.
+// sixteen a half and of one in 128 an eighth. make test-all has the others.
 func SlowTurn() int { return (Run() + 5*(Run()/Slow)) % Slow }
 
 // mine reports whether this run takes a test that one run in [Slow] takes.
