@@ -232,12 +232,8 @@ func (f Fit) Fits() bool { return f != Fit{} }
 
 // Fit implements [Kernel].
 func (p *product) Fit(groups [3]uint64, given Given) (best Fit) {
-	if rows := p.fewOf(groups, given); rows > 0 {
-		for _, streamed := range []bool{false, true} {
-			if f := p.few(rows, streamed).Fit(groups, given); f.Fits() {
-				return f
-			}
-		}
+	if f := p.fitFew(groups, given, Hopper); f.Fits() {
+		return f
 	}
 	least := uint64(0)
 	for _, rows := range []int{tall, 128, 64, 32, 16, 8} {
@@ -424,7 +420,7 @@ func (p *product) results() uint64 {
 // Launch implements [Kernel].
 func (p *product) Launch(groups [3]uint64, f Fit) (grid [3]uint64, threadsOf, shared uint32) {
 	if f.Teams > 0 {
-		return p.few(f.Most, f.Streamed).Launch(groups, f)
+		return p.few(f.Most, f.Streamed, Hopper).Launch(groups, f)
 	}
 	rows, wide := p.size(groups, f)
 	if f.Most > 0 {

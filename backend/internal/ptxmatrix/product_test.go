@@ -294,6 +294,8 @@ func TestProducts(t *testing.T) {
 		{"affine_qmm_t_x3_bfloat16_t_gs_64_b_8_alN_false", 2048, 9, []int{40, 8, 70}, nvptx.Launch{Values: true, Moving: true}, false, ir.BF16, 64, 8, "x3", 16, 4 * warps},
 		{"affine_qmm_t_silu_mul_bfloat16_t_gs_32_b_4_alN_false", 1024, 70, []int{33}, nvptx.Launch{Moving: true}, false, ir.BF16, 32, 4, "silu", 64, 2 * warps},
 		{"affine_qmm_t_x2_float16_t_gs_32_b_8_alN_false", 512, 66, []int{129, 65}, nvptx.Launch{Values: true}, false, ir.F16, 32, 8, "x2", 32, 2 * warps},
+		{"affine_qmm_t_add_float16_t_gs_32_b_4_alN_false", 1536, 2, []int{201}, nvptx.Launch{Values: true}, false, ir.F16, 32, 4, "add", few, warps},
+		{"affine_qmm_t_silu_mul_bfloat16_t_gs_64_b_4_alN_false", 1280, 3, []int{72}, nvptx.Launch{Moving: true}, false, ir.BF16, 64, 4, "silu", few, warps},
 	}, 3), sample.Families(t, "products of warpgroups", []product{
 		{"affine_qmm_t_float16_t_gs_32_b_4_alN_false_batch_0", 96, 35, []int{41}, nvptx.Launch{Values: true}, false, ir.F16, 32, 4, "", 0, 0},
 		{"affine_qmm_t_float16_t_gs_32_b_4_alN_false_batch_0", 512, 70, []int{270}, nvptx.Launch{Values: true}, false, ir.F16, 32, 4, "", 0, 0},

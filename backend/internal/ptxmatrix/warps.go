@@ -58,6 +58,9 @@ func warpPhase(inner int) int {
 
 // Fit implements [Kernel].
 func (p *warpProduct) Fit(groups [3]uint64, given Given) (best Fit) {
+	if f := p.fitFew(groups, given, p.gpu); f.Fits() {
+		return f
+	}
 	least := uint64(0)
 	for _, teams := range []int{1, 2, 4} {
 		for _, rows := range []int{64, 32, 16} {
@@ -122,6 +125,9 @@ func (p *warpProduct) cost(groups [3]uint64, given Given, f Fit) uint64 {
 
 // Launch implements [Kernel].
 func (p *warpProduct) Launch(groups [3]uint64, f Fit) (grid [3]uint64, threadsOf, shared uint32) {
+	if f.Teams > 0 {
+		return p.few(f.Most, f.Streamed, p.gpu).Launch(groups, f)
+	}
 	grid, _, _ = p.product.Launch(groups, f)
 	return grid, warpThreads, uint32(p.memory(f))
 }
@@ -181,6 +187,9 @@ type piece struct {
 
 // Emit implements [Kernel].
 func (p *warpProduct) Emit(launch nvptx.Launch, f Fit) []byte {
+	if f.Teams > 0 {
+		return p.few(f.Most, f.Streamed, p.gpu).Emit(launch, f)
+	}
 	e := &warpEmitter{of: p, emitter: &emitter{product: p.product, entry: entry{kernel: p.source, launch: launch, typ: p.elem, target: elder(launch), resident: 1}, fit: f}}
 	e.parameters()
 	e.place()
