@@ -296,7 +296,12 @@ func TestProducts(t *testing.T) {
 		{"affine_qmm_t_x2_float16_t_gs_32_b_8_alN_false", 512, 66, []int{129, 65}, nvptx.Launch{Values: true}, false, ir.F16, 32, 8, "x2", 32, 2 * warps},
 		{"affine_qmm_t_add_float16_t_gs_32_b_4_alN_false", 1536, 2, []int{201}, nvptx.Launch{Values: true}, false, ir.F16, 32, 4, "add", few, warps},
 		{"affine_qmm_t_silu_mul_bfloat16_t_gs_64_b_4_alN_false", 1280, 3, []int{72}, nvptx.Launch{Moving: true}, false, ir.BF16, 64, 4, "silu", few, warps},
-	}, 3), sample.Families(t, "products of warpgroups", []product{
+		{"gemm_nt_float16", 512, 70, []int{270}, nvptx.Launch{Values: true}, false, ir.F16, 0, 16, "", 64, warps},
+		{"gemm_nt_bfloat16", 4160, 3, []int{9}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.BF16, 0, 16, "", 16, warps},
+		{"gemm_nt_x3_float16", 512, 40, []int{129, 1, 65}, nvptx.Launch{Values: true, Moving: true}, false, ir.F16, 0, 16, "x3", 32, 2 * warps},
+		{"gemm_nt_add_bfloat16", 1024, 33, []int{70}, nvptx.Launch{Moving: true}, false, ir.BF16, 0, 16, "add", 16, 4 * warps},
+		{"gemm_nt_silu_mul_float16", 192, 66, []int{150}, nvptx.Launch{Values: true}, false, ir.F16, 0, 16, "silu", 0, warps},
+	}, 4), sample.Families(t, "products of warpgroups", []product{
 		{"affine_qmm_t_float16_t_gs_32_b_4_alN_false_batch_0", 96, 35, []int{41}, nvptx.Launch{Values: true}, false, ir.F16, 32, 4, "", 0, 0},
 		{"affine_qmm_t_float16_t_gs_32_b_4_alN_false_batch_0", 512, 70, []int{270}, nvptx.Launch{Values: true}, false, ir.F16, 32, 4, "", 0, 0},
 		{"affine_qmm_t_bfloat16_t_gs_64_b_8_alN_false_batch_0", 1024, 40, []int{30}, nvptx.Launch{}, false, ir.BF16, 64, 8, "", 0, 0},
