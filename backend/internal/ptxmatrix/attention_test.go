@@ -46,6 +46,7 @@ func TestAttention(t *testing.T) {
 				causal.Bits = 1
 			}
 			k, p := describedFor(t, x.gpu, x.name, causal)
+			require.Nil(t, ptxmatrix.Of(k, nil, ptxmatrix.GPU{}), "for no GPU there is code")
 			r := rand.New(rand.NewPCG(uint64(x.width), uint64(x.queries)))
 			n := number16{x.dtype}
 			m := &ptxrun.Memory{}

@@ -79,8 +79,11 @@ const reserved = 1 << 10
 func (g GPU) warpgroups() bool { return g.Major == 9 && g.Minor == 0 }
 
 // Of returns the code for a kernel of the builtin library with some function constants; nil if there is none. GPUs other than those of compute capability 9.0
-// have none for attention of few queries, and for f32.
+// have none for attention of few queries, and for f32, and those before 8.0, or the zero value, none at all.
 func Of(k *air.Kernel, constants []ir.FunctionConstant, gpu GPU) Kernel {
+	if gpu.Major < 8 {
+		return nil
+	}
 	if v := vectorOf(k, constants, gpu); v != nil {
 		return v
 	}

@@ -32,9 +32,6 @@ type vector struct {
 var namedVector = regexp.MustCompile(`^affine_(?:qmv|qmv_fast)_(?:(add|silu_mul|rms|rms_silu_mul|rms_x3_rope)_)?(float16_t|bfloat16_t)_gs_(32|64|128)_b_4(_batch_0_pr_[01]_hgs_0_r_4)?$`)
 
 func vectorOf(k *air.Kernel, constants []ir.FunctionConstant, gpu GPU) *vector {
-	if gpu.Major < 8 {
-		return nil
-	}
 	m := namedVector.FindStringSubmatch(k.Name)
 	if m == nil {
 		return blocksOf(k, gpu)

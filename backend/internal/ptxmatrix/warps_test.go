@@ -199,7 +199,8 @@ func TestWarpFits(t *testing.T) {
 		{"affine_qmm_t_silu_mul_float16_t_gs_128_b_8_alN_true", ampere},
 		{"affine_qmm_t_add_float16_t_gs_32_b_8_alN_true", blackwell},
 	}, 2) {
-		_, p := describedFor(t, x.gpu, x.name)
+		k, p := describedFor(t, x.gpu, x.name)
+		require.Nil(t, ptxmatrix.Of(k, nil, ptxmatrix.GPU{}), "for no GPU there is code")
 		group := map[bool]int{true: 32, false: 64}[strings.Contains(x.name, "gs_32")]
 		fit := func(k, m, limit int, aligned bool) ptxmatrix.Fit {
 			never := func(string) bool { return false } // else few rows are a vector's
