@@ -59,8 +59,8 @@ type Options struct {
 	// Type is the type of activations, norms, scales, biases and logits: f32, f16 or bf16; default f32, or what the
 	// front end says of its files. Weights that are not quantized are converted to it, rounded to the nearest, ties to even.
 	Type ir.DType
-	// Cache is the type of the KV cache: that of activations, which is the default, or f16 beside activations of f32. Keys and
-	// values are rounded to it as they are written.
+	// Cache is the type of the KV cache: that of activations, which is the default; f16 beside activations of f32; or i8, which
+	// means codes of 8 bits with a scale for each 32, GGML's q8_0. Keys and values are rounded to it as they are written.
 	Cache ir.DType
 	// External is the model's path relative to the file that the module will be written
 	// to. If it is set, weights that are not repacked stay in the model file.

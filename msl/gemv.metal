@@ -269,13 +269,13 @@ template <typename T, int BM, int BN, int SM, int SN, int TM, int TN>
 
 EACH_FLOAT(INSTANTIATE_GEMVS)
 
-// Dense weights are elements of D.
+// Dense weights are elements of D. Lanes multiply TN of a row at a time: how many says in which order sums are added.
 template <typename D>
 struct Elements {
   const device D* w;
 };
-template <typename D>
-struct Dense : InRows<Dense<D>> {
+template <typename D, int TN = 8>
+struct Dense : InRows<Dense<D, TN>> {
   typedef Elements<D> matrix;
   static constexpr constant bool whole = false;
   static constexpr constant bool ragged = true;
@@ -286,7 +286,6 @@ struct Dense : InRows<Dense<D>> {
   template <int matrices, typename X>
   static void dot(const thread matrix* m, const device X* x, int K, int N, int first, uint lane,
   thread float* result) {
-    constexpr int TN = 8;
     row_products<D, ROWS, TN>(m[0].w, x, K, N, K, first, int(lane) * TN, LANES * TN, result);
 #pragma unroll
     for (int j = 1; j < matrices; j++) {
@@ -315,45 +314,62 @@ struct Dense : InRows<Dense<D>> {
 // @term     y[n] = round(f32, sum[gemv_f16](k < K, mat[n,k] * x[k]))
 VECTOR(gemv_mixed, 1, PLAIN, mat, K, N, )
 
-// Two products of one input: their blocks follow each other in the grid.
+// Two or three products of one input: their blocks follow each other in the grid. Those of vectors of 16 bits add as
+// MLX's gemv, which is the plain product there.
 //
-// @kernel  gemv_{arms:x2=0 1|x3=0 1 2}_{W:float16=f16}_float32
+// @lines   gemv_arms(arms; W; T; C)
 // @each    i = {arms}
 // @arg     w{i}  device {W}[n{i}, K] read
 // @end
-// @use     arms_behind({arms}; f32; ; K)
+// @use     arms_behind({arms}; {T}; ; K)
 // @each    i = {arms}
-// @term    y{i}[n] = round(f32, sum[gemv_f16](k < K, w{i}[n,k] * x[k]))
+// @term    y{i}[n] = round({T}, sum[{C}](k < K, w{i}[n,k] * x[k]))
 // @end
 // @groups  {each i = {arms}; ceil(n{i}/8); +}, 1, 1
 // @group   32, 2, 1
 // @require K >= 1 && {each i = {arms}; n{i} >= 1; &&}
+// @end
+// @kernel  gemv_{arms:x2=0 1|x3=0 1 2}_{W:float16=f16}_float32
+// @use     gemv_arms({arms}; {W}; f32; gemv_f16)
+// @kernel  gemv_{arms:x2=0 1|x3=0 1 2}_{T:float16=f16|bfloat16=bf16}
+// @use     gemv_arms({arms}; {T}; {T}; gemv_bn1_sn32)
 VECTOR(gemv_x2, 2, PLAIN, w, K, n, )
 VECTOR(gemv_x3, 3, PLAIN, w, K, n, )
 
 // A product and the residual that it is added to.
 //
-// @kernel   gemv_add_{W:float16=f16}_float32
+// @lines    gemv_add(W; T)
 // @arg      w  device {W}[N, K] read
-// @use      sum_behind(f32; ; K; N)
+// @use      sum_behind({T}; ; K; N)
 // @groups   ceil(N/8), 1, 1
 // @group    32, 2, 1
 // @require  K >= 1 && N >= 1
+// @end
+// @kernel   gemv_add_{W:float16=f16}_float32
+// @use      gemv_add({W}; f32)
 // @term     y[n] = round(f32, r[n] + sum[gemv_f16](k < K, w[n,k] * x[k]))
+// @kernel   gemv_add_{T:float16=f16|bfloat16=bf16}
+// @use      gemv_add({T}; {T})
+// @term     y[n] = round({T}, r[n] + round({T}, sum[gemv_bn1_sn32](k < K, w[n,k] * x[k])))
 VECTOR_ADD(gemv_add, PLAIN, K, N)
 
 // The gate and up products of a feed-forward layer, and silu(gate)·up of them.
 //
-// @kernel  gemv_silu_mul_{W:float16=f16}_float32
+// @lines   gemv_silu_mul(W; T; C)
 // @each    i = gate up
 // @arg     w_{i}  device {W}[N, K] read
-// @where   {i}[n] = sum[gemv_f16](k < K, w_{i}[n,k] * x[k])
+// @where   {i}[n] = round({T}, sum[{C}](k < K, w_{i}[n,k] * x[k]))
 // @end
-// @use     one_behind(f32; ; K; N)
+// @use     one_behind({T}; ; K; N)
 // @groups  ceil(N/8), 1, 1
 // @group   32, 2, 1
 // @require K >= 1 && N >= 1
-// @use     silu_mul(n; f32)
+// @use     silu_mul(n; {T})
+// @end
+// @kernel  gemv_silu_mul_{W:float16=f16}_float32
+// @use     gemv_silu_mul({W}; f32; gemv_f16)
+// @kernel  gemv_silu_mul_{T:float16=f16|bfloat16=bf16}
+// @use     gemv_silu_mul({T}; {T}; gemv_bn1_sn32)
 VECTOR_SILU_MUL(gemv_silu_mul, PLAIN, K, N)
 
 #define DENSE(name, host, D) \
@@ -363,6 +379,13 @@ DENSE(gemv_x2, gemv_x2_float16_float32, half)
 DENSE(gemv_x3, gemv_x3_float16_float32, half)
 DENSE(gemv_add, gemv_add_float16_float32, half)
 DENSE(gemv_silu_mul, gemv_silu_mul_float16_float32, half)
+#define INSTANTIATE_GEMV_NARROW(name)                                                                                              \
+  template [[host_name(#name "_float16")]] [[kernel]] decltype(name<half, half, Dense<half, 4>>) name<half, half, Dense<half, 4>>; \
+  template [[host_name(#name "_bfloat16")]] [[kernel]] decltype(name<bfloat, bfloat, Dense<bfloat, 4>>) name<bfloat, bfloat, Dense<bfloat, 4>>;
+INSTANTIATE_GEMV_NARROW(gemv_x2)
+INSTANTIATE_GEMV_NARROW(gemv_x3)
+INSTANTIATE_GEMV_NARROW(gemv_add)
+INSTANTIATE_GEMV_NARROW(gemv_silu_mul)
 
 // Matrix times vector with matrices picked from a stack, the experts of a
 // mixture: row r of x, or the row of each of its slots, times the matrices
@@ -679,9 +702,9 @@ EACH_FLOAT(INSTANTIATE_GEMM_BATCH)
 // @witness gemv_*_bm1_bn1_* ; in_vec_size=1 out_vec_size=0 marix_ld=1 ; groups 0 1 1 / 32 1 1 ; refused
 // @witness gemv_*_bm4_bn1_sm1_sn32_tm4_* ; in_vec_size=64 out_vec_size=100 marix_ld=64 vector_batch_stride=64 matrix_batch_stride=6400 ; groups 7 1 3 / 32 1 4 ; ok
 // @witness gemv_float16_float32 ; K=576 N=1537 ; groups 193 1 1 / 32 2 1 ; ok
-// @witness gemv_{|add_}float16_float32 ; K=1 N=1 ; groups 1 1 1 / 32 2 1 ; ok
-// @witness gemv_{|add_}float16_float32 ; K=0 N=1 ; groups 1 1 1 / 32 2 1 ; refused
-// @witness gemv_{|add_}float16_float32 ; K=1 N=0 ; groups 0 1 1 / 32 2 1 ; refused
+// @witness gemv_{float16_float32|add_float16_float32|add_float16|add_bfloat16} ; K=1 N=1 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness gemv_{float16_float32|add_float16_float32|add_float16|add_bfloat16} ; K=0 N=1 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness gemv_{float16_float32|add_float16_float32|add_float16|add_bfloat16} ; K=1 N=0 ; groups 0 1 1 / 32 2 1 ; refused
 // @witness gemm_{nt_float*|nt_bfloat*|[nt]n_[bf][lf]*} ; K=576 N=97 M=65 ; groups 4 3 1 / 32 2 2 ; ok
 // @witness gemm_nt_{|add_}{|b}float* ; K=1 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
 // @witness gemm_nt_{float32|float16|bfloat16} ; K=4 N=4 M=4 inplace=y,{x|w} ; groups 1 1 1 / 32 2 2 ; refused
@@ -691,31 +714,31 @@ EACH_FLOAT(INSTANTIATE_GEMM_BATCH)
 //
 // Fused dense products.
 //
-// @witness gemv_x2_float16_float32 ; K=192 n0=153 n1=117 ; groups 35 1 1 / 32 2 1 ; ok
-// @witness gemv_x2_float16_float32 ; K=192 n0=153 n1=117 ; groups 36 1 1 / 32 2 1 ; refused
-// @witness gemv_x2_float16_float32 ; K=1 n0=1 n1=1 ; groups 2 1 1 / 32 2 1 ; ok
-// @witness gemv_x2_float16_float32 ; K=0 n0=1 n1=1 ; groups 2 1 1 / 32 2 1 ; refused
-// @witness gemv_x2_float16_float32 ; K=1 n0=0 n1=1 ; groups 1 1 1 / 32 2 1 ; refused
-// @witness gemv_x2_float16_float32 ; K=1 n0=1 n1=0 ; groups 1 1 1 / 32 2 1 ; refused
-// @witness gemv_x2_float16_float32 ; K=64 n0=64 n1=1 inplace=y0,x ; groups 9 1 1 / 32 2 1 ; refused
-// @witness gemv_x2_float16_float32 ; K=64 n0=1 n1=64 inplace=y1,x ; groups 9 1 1 / 32 2 1 ; refused
-// @witness gemv_x3_float16_float32 ; K=192 n0=153 n1=117 n2=69 ; groups 44 1 1 / 32 2 1 ; ok
-// @witness gemv_x3_float16_float32 ; K=192 n0=153 n1=117 n2=69 ; groups 45 1 1 / 32 2 1 ; refused
-// @witness gemv_x3_float16_float32 ; K=1 n0=1 n1=1 n2=1 ; groups 3 1 1 / 32 2 1 ; ok
-// @witness gemv_x3_float16_float32 ; K=0 n0=1 n1=1 n2=1 ; groups 3 1 1 / 32 2 1 ; refused
-// @witness gemv_x3_float16_float32 ; K=1 n0=0 n1=1 n2=1 ; groups 2 1 1 / 32 2 1 ; refused
-// @witness gemv_x3_float16_float32 ; K=1 n0=1 n1=0 n2=1 ; groups 2 1 1 / 32 2 1 ; refused
-// @witness gemv_x3_float16_float32 ; K=1 n0=1 n1=1 n2=0 ; groups 2 1 1 / 32 2 1 ; refused
-// @witness gemv_x3_float16_float32 ; K=64 n0=64 n1=1 n2=1 inplace=y0,x ; groups 10 1 1 / 32 2 1 ; refused
-// @witness gemv_x3_float16_float32 ; K=64 n0=1 n1=64 n2=1 inplace=y1,x ; groups 10 1 1 / 32 2 1 ; refused
-// @witness gemv_x3_float16_float32 ; K=64 n0=1 n1=1 n2=64 inplace=y2,x ; groups 10 1 1 / 32 2 1 ; refused
-// @witness gemv_{add|silu_mul}_float16_float32 ; K=192 N=153 ; groups 20 1 1 / 32 2 1 ; ok
-// @witness gemv_{add|silu_mul}_float16_float32 ; K=192 N=153 ; groups 21 1 1 / 32 2 1 ; refused
-// @witness gemv_add_float16_float32 ; K=192 N=153 inplace=y,r ; groups 20 1 1 / 32 2 1 ; ok
-// @witness gemv_{add|silu_mul}_float16_float32 ; K=64 N=64 inplace=y,x ; groups 8 1 1 / 32 2 1 ; refused
-// @witness gemv_silu_mul_float16_float32 ; K=1 N=1 ; groups 1 1 1 / 32 2 1 ; ok
-// @witness gemv_silu_mul_float16_float32 ; K=0 N=1 ; groups 1 1 1 / 32 2 1 ; refused
-// @witness gemv_silu_mul_float16_float32 ; K=1 N=0 ; groups 0 1 1 / 32 2 1 ; refused
+// @witness gemv_x2_{float16_float32|float16|bfloat16} ; K=192 n0=153 n1=117 ; groups 35 1 1 / 32 2 1 ; ok
+// @witness gemv_x2_{float16_float32|float16|bfloat16} ; K=192 n0=153 n1=117 ; groups 36 1 1 / 32 2 1 ; refused
+// @witness gemv_x2_{float16_float32|float16|bfloat16} ; K=1 n0=1 n1=1 ; groups 2 1 1 / 32 2 1 ; ok
+// @witness gemv_x2_{float16_float32|float16|bfloat16} ; K=0 n0=1 n1=1 ; groups 2 1 1 / 32 2 1 ; refused
+// @witness gemv_x2_{float16_float32|float16|bfloat16} ; K=1 n0=0 n1=1 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness gemv_x2_{float16_float32|float16|bfloat16} ; K=1 n0=1 n1=0 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness gemv_x2_{float16_float32|float16|bfloat16} ; K=64 n0=64 n1=1 inplace=y0,x ; groups 9 1 1 / 32 2 1 ; refused
+// @witness gemv_x2_{float16_float32|float16|bfloat16} ; K=64 n0=1 n1=64 inplace=y1,x ; groups 9 1 1 / 32 2 1 ; refused
+// @witness gemv_x3_{float16_float32|float16|bfloat16} ; K=192 n0=153 n1=117 n2=69 ; groups 44 1 1 / 32 2 1 ; ok
+// @witness gemv_x3_{float16_float32|float16|bfloat16} ; K=192 n0=153 n1=117 n2=69 ; groups 45 1 1 / 32 2 1 ; refused
+// @witness gemv_x3_{float16_float32|float16|bfloat16} ; K=1 n0=1 n1=1 n2=1 ; groups 3 1 1 / 32 2 1 ; ok
+// @witness gemv_x3_{float16_float32|float16|bfloat16} ; K=0 n0=1 n1=1 n2=1 ; groups 3 1 1 / 32 2 1 ; refused
+// @witness gemv_x3_{float16_float32|float16|bfloat16} ; K=1 n0=0 n1=1 n2=1 ; groups 2 1 1 / 32 2 1 ; refused
+// @witness gemv_x3_{float16_float32|float16|bfloat16} ; K=1 n0=1 n1=0 n2=1 ; groups 2 1 1 / 32 2 1 ; refused
+// @witness gemv_x3_{float16_float32|float16|bfloat16} ; K=1 n0=1 n1=1 n2=0 ; groups 2 1 1 / 32 2 1 ; refused
+// @witness gemv_x3_{float16_float32|float16|bfloat16} ; K=64 n0=64 n1=1 n2=1 inplace=y0,x ; groups 10 1 1 / 32 2 1 ; refused
+// @witness gemv_x3_{float16_float32|float16|bfloat16} ; K=64 n0=1 n1=64 n2=1 inplace=y1,x ; groups 10 1 1 / 32 2 1 ; refused
+// @witness gemv_x3_{float16_float32|float16|bfloat16} ; K=64 n0=1 n1=1 n2=64 inplace=y2,x ; groups 10 1 1 / 32 2 1 ; refused
+// @witness gemv_{add|silu_mul}_{float16_float32|float16|bfloat16} ; K=192 N=153 ; groups 20 1 1 / 32 2 1 ; ok
+// @witness gemv_{add|silu_mul}_{float16_float32|float16|bfloat16} ; K=192 N=153 ; groups 21 1 1 / 32 2 1 ; refused
+// @witness gemv_add_{float16_float32|float16|bfloat16} ; K=192 N=153 inplace=y,r ; groups 20 1 1 / 32 2 1 ; ok
+// @witness gemv_{add|silu_mul}_{float16_float32|float16|bfloat16} ; K=64 N=64 inplace=y,x ; groups 8 1 1 / 32 2 1 ; refused
+// @witness gemv_silu_mul_{float16_float32|float16|bfloat16} ; K=1 N=1 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness gemv_silu_mul_{float16_float32|float16|bfloat16} ; K=0 N=1 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness gemv_silu_mul_{float16_float32|float16|bfloat16} ; K=1 N=0 ; groups 0 1 1 / 32 2 1 ; refused
 // @witness gemm_nt_x2_{|b}float* ; K=192 n0=97 n1=65 M=65 ; groups 7 3 1 / 32 2 2 ; ok
 // @witness gemm_nt_x2_{|b}float* ; K=192 n0=97 n1=65 M=65 ; groups 8 3 1 / 32 2 2 ; refused
 // @witness gemm_nt_x2_{|b}float* ; K=1 n0=1 n1=1 M=1 ; groups 2 1 1 / 32 2 2 ; ok

@@ -88,6 +88,48 @@ func (r *Session) KVWriteRounded(kcache, vcache, k, v Tensor, pos ir.Affine, o .
 	r.elementwise("kv_write", text, 2, []Tensor{k, v}, nil, o)
 }
 
+// QuantizedCache are keys or values of a cache in 8 bits: Codes i8 [positions, heads, dim] and Scales f16 [positions, heads, dim/32], one
+// for each 32 codes of a head. An element is its code times its scale. They are those of GGML's q8_0, which has them in one block.
+type QuantizedCache struct{ Codes, Scales Tensor }
+
+// KVWriteQuantized is [Session.KVWrite] of keys and values to caches of 8 bits, by one dispatch. k and v have one type, f32, f16 or
+// bf16, and one shape. The scale of 32 elements is the greatest magnitude over 127; a group with an infinity or a NaN becomes NaN.
+func (r *Session) KVWriteQuantized(keys, values QuantizedCache, k, v Tensor, pos ir.Affine, o ...Option) {
+	const op = "kv_write"
+	if !r.floats(op, k, v) || !r.dense(op, k, k.DType) || !r.dense(op, v, k.DType) {
+		return
+	}
+	if !equalShapes(k.Shape, v.Shape) {
+		r.fail("%s: keys %s and values %s: want one shape", op, r.format(k.Shape), r.format(v.Shape))
+		return
+	}
+	for _, c := range []QuantizedCache{keys, values} {
+		if !r.quantized(op, c) || !r.fitsCache(c.Codes, k, pos) {
+			return
+		}
+	}
+	at := func(slot uint8, t Tensor) arg { return buf(slot, t.Rows(pos, k.Shape[0])) }
+	n := k.Shape[1].Const * k.Shape[2].Const
+	r.dispatch(call{
+		op: op, function: "kv_write_q8_0_" + floatNames[k.DType],
+		kind: ir.Threads, grid: [3]ir.Extent{ir.Ext(n), {Num: k.Shape[0], Div: 1}, ir.Ext(2)}, group: [3]uint32{uint32(min(n, 256)), 1, 1},
+	}, o,
+		buf(0, k), buf(1, v), at(2, keys.Codes), at(3, keys.Scales), at(4, values.Codes), at(5, values.Scales))
+}
+
+// quantized fails unless codes have their scales.
+func (r *Session) quantized(op string, q QuantizedCache) bool {
+	if !r.dense(op, q.Codes, ir.I8) || !r.dense(op, q.Scales, ir.F16) {
+		return false
+	}
+	c, s := q.Codes.Shape, q.Scales.Shape
+	if len(c) != 3 || len(s) != 3 || !c[1].IsConst() || !c[2].IsConst() || c[2].Const%32 != 0 || !s[0].Equal(c[0]) || !s[1].Equal(c[1]) || !s[2].Equal(ir.Const(c[2].Const/32)) {
+		r.fail("%s: codes %s with scales %s: want [positions, heads, dim] with [positions, heads, dim/32], and dim a multiple of 32", op, r.format(c), r.format(s))
+		return false
+	}
+	return true
+}
+
 // fitsCache fails unless x can be written to positions of a cache from pos on.
 func (r *Session) fitsCache(cache, x Tensor, pos ir.Affine) bool {
 	if cache.Rank() != 3 || x.Rank() != 3 || !cache.Shape[1].Equal(x.Shape[1]) || !cache.Shape[2].Equal(x.Shape[2]) {
@@ -120,11 +162,7 @@ type Attention struct {
 
 // SDPABy is [Session.SDPA] with windows, bounded scores, or sinks.
 func (r *Session) SDPABy(q, k, v Tensor, n ir.Affine, by Attention, o ...Option) Tensor {
-	if !r.heads("sdpa", q) || !r.dense("sdpa", q, q.DType) || !r.floats("sdpa", q) || !r.floats("sdpa", k, v) || !r.heads("sdpa", k) || !r.heads("sdpa", v) || !r.within("sdpa", n, k) || !r.within("sdpa", n, v) {
-		return r.broken(q.DType, 3)
-	}
-	if !k.Shape[1].Equal(v.Shape[1]) || !k.Shape[2].Equal(q.Shape[2]) || !v.Shape[2].Equal(q.Shape[2]) {
-		r.fail("sdpa: queries %s, keys %s and values %s: want as many heads of keys as of values, and the same head size in all three", r.format(q.Shape), r.format(k.Shape), r.format(v.Shape))
+	if !r.heads("sdpa", q) || !r.floats("sdpa", k, v) || !r.heads("sdpa", k) || !r.heads("sdpa", v) {
 		return r.broken(q.DType, 3)
 	}
 	types := routes.TypeName(q.DType)
@@ -134,6 +172,27 @@ func (r *Session) SDPABy(q, k, v Tensor, n ir.Affine, by Attention, o ...Option)
 			return r.broken(q.DType, 3)
 		}
 		types += "_" + routes.TypeName(k.DType)
+	}
+	return r.attend(q, k, v, types, n, by, o)
+}
+
+// SDPAQuantized is [Session.SDPABy] over caches of 8 bits ([Session.KVWriteQuantized]), of queries in f32, f16 or bf16.
+func (r *Session) SDPAQuantized(q Tensor, k, v QuantizedCache, n ir.Affine, by Attention, o ...Option) Tensor {
+	if !r.heads("sdpa", q) || !r.quantized("sdpa", k) || !r.quantized("sdpa", v) {
+		return r.broken(q.DType, 3)
+	}
+	return r.attend(q, k.Codes, v.Codes, routes.TypeName(q.DType)+"_q8_0", n, by, o, k.Scales, v.Scales)
+}
+
+// attend records attention by the kernels for types of queries and of keys and values. scales are those of keys and values that
+// are quantized.
+func (r *Session) attend(q, k, v Tensor, types string, n ir.Affine, by Attention, o []Option, scales ...Tensor) Tensor {
+	if !r.dense("sdpa", q, q.DType) || !r.floats("sdpa", q) || !r.within("sdpa", n, k) || !r.within("sdpa", n, v) {
+		return r.broken(q.DType, 3)
+	}
+	if !k.Shape[1].Equal(v.Shape[1]) || !k.Shape[2].Equal(q.Shape[2]) || !v.Shape[2].Equal(q.Shape[2]) {
+		r.fail("sdpa: queries %s, keys %s and values %s: want as many heads of keys as of values, and the same head size in all three", r.format(q.Shape), r.format(k.Shape), r.format(v.Shape))
+		return r.broken(q.DType, 3)
 	}
 	hq, hkv, d := q.Shape[1].Const, k.Shape[1].Const, r.last("sdpa", q)
 	if hkv == 0 || hq%hkv != 0 {
@@ -187,6 +246,9 @@ func (r *Session) SDPABy(q, k, v Tensor, n ir.Affine, by Attention, o ...Option)
 	}
 	if sinks {
 		c.args = append(c.args, buf(12, by.Sinks))
+	}
+	for _, t := range scales {
+		c.args = append(c.args, buf(c.args[len(c.args)-1].slot+1, upTo(t)))
 	}
 	c.function = fmt.Sprintf("%s_%s_%d_%d", form, types, d, d)
 	r.dispatch(c, o, c.args...)

@@ -132,6 +132,31 @@ func TestMistakesAtTheCall(t *testing.T) {
 			k := input(s, 2, 2, 4)
 			s.KVWriteRounded(s.State("keys", ir.F16, 4, 2, 4), s.State("values", ir.F16, 4, 2, 4), k, k, ir.Const(3))
 		}, "5 positions may be more than the 4 of the cache"},
+		"kv_write of values of another shape": {func(s session) {
+			c := eightBits(s, 8, 2, 64)
+			s.KVWriteQuantized(c, c, input(s, 2, 2, 64), s.Input("v", ir.F32, 1, 2, 64), ir.Const(3))
+		}, "keys [2, 2, 64] and values [1, 2, 64]: want one shape"},
+		"kv_write past a quantized cache": {func(s session) {
+			c, k := eightBits(s, 4, 2, 64), input(s, 2, 2, 64)
+			s.KVWriteQuantized(c, c, k, k, ir.Const(3))
+		}, "5 positions may be more than the 4 of the cache"},
+		"kv_write to other scales": {func(s session) {
+			c, k := eightBits(s, 4, 2, 64), input(s, 1, 2, 64)
+			c.Scales = s.State("other", ir.F16, 4, 2, 4)
+			s.KVWriteQuantized(c, c, k, k, ir.Const(0))
+		}, "codes [4, 2, 64] with scales [4, 2, 4]: want [positions, heads, dim] with [positions, heads, dim/32], and dim a multiple of 32"},
+		"kv_write to codes of other bits": {func(s session) {
+			k, c := input(s, 1, 2, 64), record.QuantizedCache{Codes: s.State("codes", ir.U8, 4, 2, 64), Scales: s.State("scales", ir.F16, 4, 2, 2)}
+			s.KVWriteQuantized(c, c, k, k, ir.Const(0))
+		}, "kv_write takes i8, not u8[4, 2, 64]"},
+		"sdpa past a quantized cache": {func(s session) {
+			c := eightBits(s, 4, 2, 64)
+			s.SDPAQuantized(input(s, 1, 2, 64), c, c, s.Param("n", 1, 5), record.Attention{Scale: 1})
+		}, "$n positions may be more than the 4 of the cache"},
+		"sdpa of other quantized heads": {func(s session) {
+			c := eightBits(s, 4, 2, 128)
+			s.SDPAQuantized(input(s, 1, 2, 64), c, c, ir.Const(1), record.Attention{Scale: 1})
+		}, "the same head size in all three"},
 
 		"softcap of integers": {func(s session) { s.Softcap(s.Input("i", ir.U32, 4), 1) }, "takes f32, f16 or bf16, not u32"},
 		"topk transposed":     {func(s session) { s.TopK(input(s, 2, 3).Transpose(0, 1), 1) }, "is not row-contiguous"},
@@ -420,4 +445,9 @@ func TestEffectsAgainstTheTable(t *testing.T) {
 			}
 		})
 	}
+}
+
+// eightBits is a cache of 8 bits.
+func eightBits(s *record.Session, positions, heads, dim int64) record.QuantizedCache {
+	return record.QuantizedCache{Codes: s.State("codes", ir.I8, positions, heads, dim), Scales: s.State("scales", ir.F16, positions, heads, dim/32)}
 }

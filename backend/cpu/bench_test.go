@@ -3,6 +3,7 @@ package cpu
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/mlxc/mlxc/ir"
@@ -217,15 +218,19 @@ func BenchmarkCaches(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 6))
 	for _, shape := range []struct{ heads, keys, dims int }{{9, 3, 64}, {32, 8, 128}} {
 		q, cache := floats(r, shape.heads*shape.dims), floats(r, positions*shape.keys*shape.dims)
-		for _, types := range []string{"float", "float_float16_t"} {
+		for _, types := range []string{"float", "float_float16_t", "float_q8_0"} {
 			b.Run(fmt.Sprint(types, shape), func(b *testing.B) {
 				var calls [layers]*Call
 				for i := range calls {
 					c := &Call{Groups: [3]int{shape.heads, 1, 1}, Group: [3]int{256, 1, 1}, Constants: []ir.FunctionConstant{{Index: sdpaCausal, Type: ir.Bool, Bits: 1}}}
 					c.Device[0], c.Device[3] = rawBytes(q), make([]byte, 4*len(q))
 					for slot := 1; slot <= 2; slot++ {
-						if c.Device[slot] = bytesOf(cache); types != "float" {
+						switch c.Device[slot] = bytesOf(cache); types {
+						case "float_float16_t":
 							c.Device[slot] = halfBytes(halfType.stored(cache))
+						case "float_q8_0": // of any codes, and scales of 2^-7
+							c.Device[slot] = c.Device[slot][:len(cache)]
+							c.Device[10+slot] = halfBytes(slices.Repeat([]uint16{0x2000}, len(cache)/32))
 						}
 					}
 					row := int64(shape.keys * shape.dims)

@@ -35,6 +35,8 @@ func init() {
 	}
 	for _, t := range narrows {
 		for kind, p := range fused(denseOf(t)) {
+			p.form = alwaysFew
+			Register(p.in(t).kernel(fmt.Sprintf("gemv_%s_%v", kind, t)))
 			p.form = alwaysMany
 			Register(p.ofMany().in(t).kernel(fmt.Sprintf("gemm_nt_%s_%v", kind, t)))
 		}

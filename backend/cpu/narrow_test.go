@@ -131,18 +131,26 @@ func TestFusedProductsIn16BitsHaveTheBitsOfTheirParts(t *testing.T) {
 	}
 }
 
-// TestFusedDenseProductsIn16BitsHaveTheBitsOfTheirParts: as those of affine codes, with tiles that are not whole.
+// TestFusedDenseProductsIn16BitsHaveTheBitsOfTheirParts: as those of affine codes, of one row and of many, with tiles that are not whole.
 func TestFusedDenseProductsIn16BitsHaveTheBitsOfTheirParts(t *testing.T) {
-	const m, n, k = 37, 53, 70
+	const n, k = 53, 70
 	one := [3]int{1, 1, 1}
-	for _, narrow := range narrows {
-		r := rand.New(rand.NewPCG(1, uint64(narrow)))
+	for of, narrow := range append(narrows, narrows...) {
+		m, prefix, rows := 37, "gemm_nt", []any{int32(37)}
+		if of >= len(narrows) {
+			m, prefix, rows = 1, "gemv", nil
+		}
+		r := rand.New(rand.NewPCG(1, uint64(of)))
 		x, residual := narrow.stored(floats(r, m*k)), narrow.stored(floats(r, m*n))
 		var mats []any
 		var dots [3][]uint16
 		for i := range dots {
 			w := narrow.stored(floats(r, n*k))
 			mats, dots[i] = append(mats, w), make([]uint16, m*n)
+			if m == 1 {
+				runKernel(t, fmt.Sprintf("gemv_%v_bm4_bn1_sm1_sn32_tm4_tn4_nc0_axpby0", narrow), one, one, w, x, nil, dots[i], int32(k), int32(n), int32(k), nil, nil, nil, nil, []int64{k}, []int64{n * k})
+				continue
+			}
 			runKernel(t, fmt.Sprint("gemm_nt_", narrow), one, one, x, w, dots[i], int32(k), int32(n), int32(m))
 		}
 		got := func(kernel string, matrices, outs int, more ...any) []any {
@@ -151,18 +159,18 @@ func TestFusedDenseProductsIn16BitsHaveTheBitsOfTheirParts(t *testing.T) {
 			for range outs {
 				ys, sizes = append(ys, make([]uint16, m*n)), append(sizes, int32(n))
 			}
-			runKernel(t, fmt.Sprintf("gemm_nt_%s_%v", kernel, narrow), one, one, slices.Concat(args, ys, []any{int32(k)}, sizes, []any{int32(m)})...)
+			runKernel(t, fmt.Sprintf("%s_%s_%v", prefix, kernel, narrow), one, one, slices.Concat(args, ys, []any{int32(k)}, sizes, rows)...)
 			return ys
 		}
 		for i, y := range append(got("x2", 2, 2), got("x3", 3, 3)...) {
-			require.Equal(t, dots[[]int{0, 1, 0, 1, 2}[i]], y, "result %d of x2, x3, %v", i, narrow)
+			require.Equal(t, dots[[]int{0, 1, 0, 1, 2}[i]], y, "result %d of %s_x2, x3, %v", i, prefix, narrow)
 		}
 		elements, sum, act := [3]int{m * n, 1, 1}, make([]uint16, m*n), make([]uint16, m*n)
 		runKernel(t, fmt.Sprint("vv_Add", narrow), elements, elements, residual, dots[0], sum)
-		require.Equal(t, sum, got("add", 1, 1, residual)[0], "add, %v", narrow)
+		require.Equal(t, sum, got("add", 1, 1, residual)[0], "%s_add, %v", prefix, narrow)
 		runKernel(t, fmt.Sprintf("v_Silu%v%v", narrow, narrow), elements, elements, dots[0], act)
 		runKernel(t, fmt.Sprint("vv_Multiply", narrow), elements, elements, act, dots[1], act)
-		require.Equal(t, act, got("silu_mul", 2, 1)[0], "silu_mul, %v", narrow)
+		require.Equal(t, act, got("silu_mul", 2, 1)[0], "%s_silu_mul, %v", prefix, narrow)
 	}
 }
 

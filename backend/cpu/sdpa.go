@@ -21,21 +21,30 @@ func init() {
 			}
 			registerSDPA("float", d, kind, nil, nil)
 			for _, t := range narrows {
-				registerSDPA(t.String()+"_t", d, kind, &t, &t)
+				registerSDPA(t.String()+"_t", d, kind, &t, &cached{t: t})
 			}
 			if kind != "vector" {
-				half := halfType
-				registerSDPA("float_float16_t", d, kind, nil, &half)
+				registerSDPA("float_float16_t", d, kind, nil, &cached{t: halfType})
+			}
+			for _, t := range floatTypes() {
+				if kind != "vector" {
+					registerSDPA(t.name+"_q8_0", d, kind, t.narrow, &cached{coded: true})
+				}
 			}
 		}
 	}
 }
 
-// registerSDPA registers a kernel whose queries and results have type t, and whose keys and values have type cache; nil is f32.
-func registerSDPA(word string, d int, kind string, t, cache *narrow) {
+// registerSDPA registers a kernel whose queries and results have type t, and whose keys and values are as cache is, which has no
+// memory; nil is f32.
+func registerSDPA(word string, d int, kind string, t *narrow, cache *cached) {
 	rows := kind != "vector"
+	scales := map[string]int{"rows": 11, "rows_window": 12}[kind] // of keys, if the cache has some; those of values follow
+	if scales == 0 {
+		scales = 13
+	}
 	of := func(c *Call) sdpa {
-		s := sdpaOf(c, d, t, cache)
+		s := sdpaOf(c, d, t, cache, scales)
 		s.rows = rows
 		s.transposed = s.transposed || rows
 		if rows && kind != "rows" {
@@ -58,7 +67,7 @@ func registerSDPA(word string, d int, kind string, t, cache *narrow) {
 		Run: func(c *Call, w *Worker, lo, hi int) {
 			s := of(c)
 			if cache != nil {
-				s.narrowed(c, w, t, lo, hi)
+				s.runNarrowed(c, w, t, lo, hi)
 				return
 			}
 			buf := w.Scratch(s.scratch())
@@ -92,9 +101,9 @@ func (s *sdpa) unit(c *Call, buf []float32, u int) {
 	}
 }
 
-// narrowed makes units [lo, hi) of a call whose keys and values have a 16-bit type, as queries and results have if t is set:
-// all queries are widened then, and rows of out are rounded.
-func (s *sdpa) narrowed(c *Call, w *Worker, t *narrow, lo, hi int) {
+// runNarrowed makes units [lo, hi) of a call whose keys and values are widened. Queries and results have type t if it is set: all
+// queries are widened then, and rows of out are rounded.
+func (s *sdpa) runNarrowed(c *Call, w *Worker, t *narrow, lo, hi int) {
 	size, all := s.scratch(), s.hq*s.l*s.d
 	if t == nil {
 		all = 0
@@ -129,7 +138,7 @@ func (s *sdpa) narrowed(c *Call, w *Worker, t *narrow, lo, hi int) {
 	}
 }
 
-// vectors is vector for rows [u0, u1) of one key head, whose keys and values have a 16-bit type. They are widened a tile at
+// vectors is vector for rows [u0, u1) of one key head, whose keys and values are not f32. They are widened a tile at
 // a time, for all rows. Tiles begin at multiples of their size, so that a row has the same bits whichever others are with it.
 func (s *sdpa) vectors(c *Call, buf []float32, u0, u1 int) {
 	rows, d, n := u1-u0, s.d, max(0, s.n)
@@ -163,7 +172,7 @@ func (s *sdpa) vectors(c *Call, buf []float32, u0, u1 int) {
 			}
 		}
 	}
-	each(func(at, m int) { s.widen(tile, s.kHalf, head*s.kHead+at*s.kSeq, s.kSeq, m) }, func(r, at, from, to int) {
+	each(func(at, m int) { s.widen(tile, &s.kCached, head*s.kHead+at*s.kSeq, s.kSeq, m) }, func(r, at, from, to int) {
 		scores := p[r*n+from : r*n+to]
 		simd.MatVecF32(scores, queries[r*d:(r+1)*d], tile[(from-at)*d:(to-at)*d], d)
 		s.bend(scores)
@@ -179,7 +188,7 @@ func (s *sdpa) vectors(c *Call, buf []float32, u0, u1 int) {
 		}
 		clear(s.output(h, q))
 	}
-	each(func(at, m int) { s.widen(tile, s.vHalf, head*s.vHead+at*s.vSeq, s.vSeq, m) }, func(r, at, from, to int) {
+	each(func(at, m int) { s.widen(tile, &s.vCached, head*s.vHead+at*s.vSeq, s.vSeq, m) }, func(r, at, from, to int) {
 		h, _, q, _ := s.rowsOf(u0 + r)
 		weights := p[r*n+from : r*n+to]
 		sum[r] += expSum(weights, top[r])
@@ -197,15 +206,51 @@ func (s *sdpa) vectors(c *Call, buf []float32, u0, u1 int) {
 	}
 }
 
-// widen sets rows of tile to m rows of keys or values of a 16-bit type, the first at i, the next ones seq further on.
-func (s *sdpa) widen(tile []float32, x []uint16, i, seq, m int) {
+// widen sets rows of tile to m rows of keys or values, the first at i, the next ones seq further on.
+func (s *sdpa) widen(tile []float32, x *cached, i, seq, m int) {
 	if seq == s.d {
-		s.cache.from(tile[:m*s.d], x[i:i+m*s.d])
+		x.to(tile[:m*s.d], i)
 		return
 	}
 	for t := range m {
-		s.cache.from(tile[t*s.d:(t+1)*s.d], x[i:i+s.d])
+		x.to(tile[t*s.d:(t+1)*s.d], i)
 		i += seq
+	}
+}
+
+// cached are keys or values that are not f32: elements of a 16-bit type or, coded, signed codes of 8 bits, with an f16 for each
+// group of 32 (msl/q8_0_cache.metal).
+type cached struct {
+	coded    bool
+	t        narrow
+	elements []uint16
+	codes    []byte
+	scales   []uint16
+}
+
+// of returns those that an argument has, and their scales another one.
+func (x cached) of(c *Call, slot, scales int) cached {
+	if x.coded {
+		x.codes, x.scales = c.Bytes(slot), c.U16(scales)
+	} else {
+		x.elements = c.U16(slot)
+	}
+	return x
+}
+
+// to sets dst to elements from the one at i on. Of codes it is given whole groups.
+func (x *cached) to(dst []float32, i int) {
+	if !x.coded {
+		x.t.from(dst, x.elements[i:i+len(dst)])
+		return
+	}
+	var room [8]float32 // of the widest head
+	for len(dst) > 0 {
+		n := min(len(dst), 32*len(room))
+		scales := room[:n/32]
+		simd.HalfTo(scales, x.scales[i/32:i/32+len(scales)])
+		simd.GroupsQ8(dst[:n], x.codes[i:i+n], scales)
+		dst, i = dst[n:], i+n
 	}
 }
 
@@ -235,7 +280,7 @@ const (
 // the strides 6 and 7, 8 and 9 (u64: head, position); 3 out f32[hq, l, d]; 4 gqa
 // i32, 5 n i32, 10 scale f32. The threadgroups are (hq, l, 1). The kernels
 // sdpa_rows_… take queries and give out as [l, hq, d]; a window is 11 i32, cap 12 f32,
-// and sinks are 12 f32[hq]. Keys and values of float_float16_t are f16.
+// and sinks are 12 f32[hq]. Keys and values of float_float16_t are f16; those of q8_0 are codes, with scales in two slots behind all these.
 //
 // There are two forms. A few queries take the vector form: a unit is one row
 // (h, q). Many take the matrix form: a unit is a block of queries with all the
@@ -243,8 +288,9 @@ const (
 // and sum of online softmax (Milakov and Gimelshein 2018, arXiv:1805.02867).
 type sdpa struct {
 	q, k, v, out   []float32
-	kHalf, vHalf   []uint16 // keys and values, in place of k and v, if they have a 16-bit type
-	cache          *narrow  // that type
+	kCached        cached // keys in place of k, and values in place of v,
+	vCached        cached // if they are not f32
+	narrowed       bool   // they are not
 	d, hq, l, n    int
 	gqa            int
 	kHead, kSeq    int
@@ -262,7 +308,7 @@ type sdpa struct {
 	blocks, kHeads int
 }
 
-func sdpaOf(c *Call, d int, t, cache *narrow) sdpa {
+func sdpaOf(c *Call, d int, t *narrow, cache *cached, scales int) sdpa {
 	s := sdpa{
 		d: d, hq: c.Groups[0], l: c.Groups[1], n: c.Int(5),
 		gqa:   c.Int(4),
@@ -278,7 +324,7 @@ func sdpaOf(c *Call, d int, t, cache *narrow) sdpa {
 	if cache == nil {
 		s.k, s.v = c.F32(1), c.F32(2)
 	} else {
-		s.kHalf, s.vHalf, s.cache = c.U16(1), c.U16(2), cache
+		s.kCached, s.vCached, s.narrowed = cache.of(c, 1, scales), cache.of(c, 2, scales+1), true
 	}
 	s.kHeads = ceilDiv(s.hq, s.gqa)
 	if s.l > 1 && s.l*s.gqa >= sdpaFrom {
@@ -377,8 +423,8 @@ func (s *sdpa) scratch() int {
 // value returns value j of a key head, in room if it has to be widened.
 func (s *sdpa) value(head, j int, room []float32) []float32 {
 	i := head*s.vHead + j*s.vSeq
-	if s.cache != nil {
-		s.widen(room, s.vHalf, i, s.d, 1)
+	if s.narrowed {
+		s.widen(room, &s.vCached, i, s.d, 1)
 		return room[:s.d]
 	}
 	return s.v[i : i+s.d]
@@ -581,8 +627,8 @@ func (s *sdpa) matrix(c *Call, buf []float32, u int) {
 // gathered in tile if they do not.
 func (s *sdpa) keyTile(tile []float32, head, j, m int) []float32 {
 	i := head*s.kHead + j*s.kSeq
-	if s.cache != nil {
-		s.widen(tile, s.kHalf, i, s.kSeq, m)
+	if s.narrowed {
+		s.widen(tile, &s.kCached, i, s.kSeq, m)
 		return tile[:m*s.d]
 	}
 	if s.kSeq == s.d {

@@ -40,7 +40,7 @@ func number(t testing.TB, name string, otherwise int) int {
 }
 
 // halfGraphs are the steps of a small model with activations of 16 bits, which package ptxmatrix has code for: of a token and of a few rows, as they are recorded, as
-// the default pipeline leaves them, and ordered by edges.
+// the default pipeline leaves them, and ordered by edges; and of a token with weights that are no codes.
 func halfGraphs(t testing.TB) map[string]*ir.Graph {
 	t.Helper()
 	shape := decoder.Synthetic{Config: decoder.Config{
@@ -60,6 +60,13 @@ func halfGraphs(t testing.TB) map[string]*ir.Graph {
 			out[g.Name+", "+what] = o
 		}
 	}
+	shape.Bits, shape.EmbeddingBits = 16, 16
+	m, err = shape.Record(t.Context(), frontend.Options{Context: shape.Context, Type: ir.F16})
+	require.NoError(t, err)
+	dense := m.Graphs[0]
+	_, err = passes.Run(t.Context(), dense, passes.DefaultPipeline(), passes.Options{})
+	require.NoError(t, err)
+	out[dense.Name+", weights of 16 bits, optimized"] = dense
 	return out
 }
 

@@ -5,6 +5,7 @@ package cuda
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/mlxc/mlxc/backend/internal/plan"
 	"github.com/mlxc/mlxc/backend/internal/ptxmatrix"
@@ -22,7 +23,7 @@ type few struct {
 
 // fewRows are numbers of rows up to which products of matrices and attention have entries of their own, if their number depends on params: what is fast for a prompt leaves
 // most of a GPU idle in a step of a few tokens.
-var fewRows = [...]int{2, 8, 64}
+var fewRows = [...]int{2, 8, 16, 64}
 
 // fitOf is a kernel with what its fit depends on.
 type fitOf struct {
@@ -144,16 +145,18 @@ func (c *code) fitted(s *step, rows int) ptxmatrix.Fit {
 	return f
 }
 
-// share finds out whether there is code of package ptxmatrix for any step.
+// share finds out whether there is code of package ptxmatrix for any step but the attention of a token: products by other code, which then take most of the time, read their
+// vector from the first-level cache (f16 weights of 8 billion parameters: a token took 10 % longer with little of it, H200).
 func (c *code) share() {
 	for n := range c.steps {
-		c.shares = c.shares || c.fitted(&c.steps[n], 0).Fits()
+		f := c.fitted(&c.steps[n], 0)
+		c.shares = c.shares || f.Fits() && f.Heads == 0
 	}
 }
 
 // rooms says how much shared memory launches ask for that are to have one block on each multiprocessor ([ptxmatrix.Fit.Even]). Of such launches in a row the first, the
 // third, … ask for [ptxmatrix.Roomy] bytes. A launch of package ptxmatrix that is not even ends a row, as nobody knows on which multiprocessors it leaves room.
-// Launches with other code need little memory and change nothing. Replays of few rows have rows of their own; what is launched whatever the number of rows asks for the same in all.
+// So does a launch with other code: behind it multiprocessors may be empty. Replays of few rows have rows of their own; what is launched whatever the number of rows asks for the same in all.
 func (c *code) rooms() {
 	for _, rows := range append([]int{0}, fewRows[:]...) {
 		roomy := false
@@ -168,6 +171,7 @@ func (c *code) rooms() {
 			}
 			switch {
 			case !e.fit.Fits():
+				roomy = false
 				continue
 			case rows > 0 && room == &s.room:
 				roomy = s.room > 0
@@ -177,6 +181,19 @@ func (c *code) rooms() {
 				*room = ptxmatrix.Roomy
 			}
 		}
+	}
+}
+
+// hurry has a launch of other code in front of an even one let that begin before it has waited itself, so that blocks ask for their weights while the launch before both is
+// still at work. Only that: among launches of other code, blocks of several would take the places that were just left, and some multiprocessors have three (docs/tuning.md).
+func (c *code) hurry() {
+	for n := 1; n < len(c.steps); n++ {
+		s, behind := &c.steps[n-1], &c.steps[n]
+		if s.entry.fit.Fits() || !slices.ContainsFunc(behind.entries(), func(e *entry) bool { return e.fit.Even() }) {
+			continue
+		}
+		s.ahead = true
+		s.entry = s.kernel.entry(c.form(s), "", nil)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/backend/internal/ptxmatrix"
+	"github.com/mlxc/mlxc/internal/air"
 )
 
 // TestRooms: of two even launches one after the other, one at least has no room for two of its blocks on a multiprocessor, and blocks of both have room there
@@ -15,7 +16,7 @@ import (
 func TestRooms(t *testing.T) {
 	even, other, none := ptxmatrix.Fit{Resident: 2, Launches: 2, Teams: 3}, ptxmatrix.Fit{Rows: 1, Heads: 4}, ptxmatrix.Fit{}
 	c := &code{}
-	for _, f := range []ptxmatrix.Fit{none, even, even, none, even, other, even, even, even, other, other, even} {
+	for _, f := range []ptxmatrix.Fit{none, even, even, none, even, none, even, other, even, even, even, other, other, even} {
 		c.steps = append(c.steps, step{entry: &entry{form: form{fit: f}}})
 	}
 	c.rooms()
@@ -26,7 +27,7 @@ func TestRooms(t *testing.T) {
 			roomy = append(roomy, n)
 		}
 	}
-	require.Equal(t, []int{1, 4, 6, 8, 11}, roomy)
+	require.Equal(t, []int{1, 4, 6, 8, 10, 13}, roomy)
 
 	// Of few rows, launches that are even then: they follow what is launched in all replays.
 	c = &code{}
@@ -63,4 +64,29 @@ func TestRooms(t *testing.T) {
 	require.Equal(t, []int{0, 5}, rooms(0))
 	require.Equal(t, []int{0, 3, 5}, rooms(2))
 	require.Equal(t, []int{0, 3, 5}, rooms(8))
+}
+
+// TestHurry: other code in front of an even launch lets that begin before it has waited itself, and nothing else does.
+func TestHurry(t *testing.T) {
+	even, other, none := ptxmatrix.Fit{Resident: 2, Launches: 2, Teams: 3}, ptxmatrix.Fit{Rows: 1, Heads: 4}, ptxmatrix.Fit{}
+	c := &code{programmatic: true}
+	for _, f := range []ptxmatrix.Fit{none, none, even, none, other, even, none} {
+		s := step{kernel: &kernel{kernel: &air.Kernel{}}}
+		s.entry = s.kernel.entry(form{waits: true, fit: f}, "", nil)
+		c.steps = append(c.steps, s)
+	}
+	c.steps[4].few = []few{{rows: 2, entry: c.steps[2].entry}} // with few rows
+	c.hurry()
+	var ahead []int
+	for n, s := range c.steps {
+		require.Equal(t, s.ahead, s.entry.ahead)
+		if s.ahead {
+			require.True(t, s.entry.waits)
+			ahead = append(ahead, n)
+		}
+	}
+	require.Equal(t, []int{1, 3}, ahead)
+
+	const wait, trigger = "\tgriddepcontrol.wait;\n", "\tgriddepcontrol.launch_dependents;\n"
+	require.Equal(t, "{\n"+trigger+wait+"\tret;\n}\n", string(hurried([]byte("{\n"+wait+trigger+"\tret;\n}\n"))))
 }

@@ -39,7 +39,7 @@ func (c *code) specialise() {
 	for n := range c.steps {
 		s := &c.steps[n]
 		known = c.known(s, known[:0])
-		key = key[:0]
+		key = append(key[:0], oneIf(s.ahead))
 		for _, p := range known {
 			key = binary.AppendUvarint(binary.AppendUvarint(key, uint64(p.number)), p.value)
 			if p.aligned {

@@ -65,6 +65,7 @@ type step struct {
 	whole  bool // nvptx.WholeThreadgroups
 	mma    nvptx.MMA
 	entry  *entry
+	ahead  bool   // as [form] has it
 	room   uint32 // bytes of shared memory that it asks for at least
 	few    []few  // entries that are launched instead where a replay has few rows, the fewest first
 	rows   int32  // if there are few: the index in Vars of what says how many rows there are (rowsOf)
@@ -73,7 +74,7 @@ type step struct {
 
 // form returns the form of a step's entry.
 func (c *code) form(s *step) form {
-	return form{s.additions > 0, s.values, c.programmatic, s.mma, c.fitted(s, 0), c.shares}
+	return form{s.additions > 0, s.values, c.programmatic, s.mma, c.fitted(s, 0), c.shares, s.ahead}
 }
 
 // count is how many parameters the step's entry has.
@@ -145,6 +146,7 @@ func (c *code) arrange(g *ir.Graph, most [3]int) {
 		c.depends(int32(n))
 	}
 	c.rooms()
+	c.hurry()
 }
 
 // filled reports whether all threadgroups of a step are whole, whatever params are, and consist of whole simdgroups.

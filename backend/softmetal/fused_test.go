@@ -49,25 +49,31 @@ func TestFusedBits(t *testing.T) {
 	}
 }
 
-// The same of dense products and of activations in 16 bits: fused products round where those that they stand for store,
+// The same of dense products and of activations in 16 bits, of one row and of many: fused products round where those that they stand for store,
 // and generated kernels where the operations do that they are made of.
 func TestFusedBitsIn16Bits(t *testing.T) {
 	sample.Seldom(t)
 	d, err := softmetal.New(t.Context(), softmetal.Options{Workers: 2})
 	require.NoError(t, err)
 	defer d.Close()
-	for _, of := range sample.Turns(t, t.Name(), []ir.DType{ir.BF16, ir.F16}) {
+	type kind struct {
+		of      ir.DType
+		rows    int64
+		product string
+	}
+	for _, kind := range sample.Turns(t, t.Name(), []kind{{ir.BF16, 33, "gemm_nt"}, {ir.F16, 1, "gemv"}, {ir.F16, 33, "gemm_nt"}, {ir.BF16, 1, "gemv"}}) {
+		of, rows := kind.of, kind.rows
 		r := record.New("dense")
-		x, row := r.Input("x", of, 33, 64), r.Input("row", of, 64)
+		x, row := r.Input("x", of, rows, 96), r.Input("row", of, 96)
 		weight := func(name string, n, k int64) record.Matrix {
 			return record.Dense(r.Input(name, of, n, k))
 		}
-		act := r.Mul(r.Silu(r.Matmul(x, weight("gate", 40, 64))), r.Matmul(x, weight("up", 40, 64)))
-		sum := r.Add(x, r.Matmul(act, weight("down of it", 64, 40)))
-		q, k := weight("queries", 24, 64), weight("keys", 16, 64)
-		r.CopyTo("queries", r.Output("q", of, 33, 24), r.Matmul(sum, q))
-		r.CopyTo("keys", r.Output("k", of, 33, 16), r.Matmul(sum, k))
-		r.Add(r.Relu(r.Softcap(r.Scale(r.Sub(sum, row), record.Float(0.7)), 5)), row, record.Into(r.Output("y", of, 33, 64)))
+		act := r.Mul(r.Silu(r.Matmul(x, weight("gate", 72, 96))), r.Matmul(x, weight("up", 72, 96)))
+		sum := r.Add(x, r.Matmul(act, weight("down of it", 96, 72)))
+		q, k := weight("queries", 24, 96), weight("keys", 16, 96)
+		r.CopyTo("queries", r.Output("q", of, rows, 24), r.Matmul(sum, q))
+		r.CopyTo("keys", r.Output("k", of, rows, 16), r.Matmul(sum, k))
+		r.Add(r.Relu(r.Softcap(r.Scale(r.Sub(sum, row), record.Float(0.7)), 5)), row, record.Into(r.Output("y", of, rows, 96)))
 		recorded, err := r.Graph()
 		require.NoError(t, err)
 		fused := recorded.Clone()
@@ -77,11 +83,11 @@ func TestFusedBitsIn16Bits(t *testing.T) {
 		for _, k := range fused.Kernels {
 			names = append(names, k.Function)
 		}
-		for _, want := range []string{"gemm_nt_silu_mul_", "gemm_nt_add_", "gemm_nt_x2_", "tanh(round(" + of.String()} {
+		for _, want := range []string{kind.product + "_silu_mul_", kind.product + "_add_", kind.product + "_x2_", "tanh(round(" + of.String()} {
 			require.Contains(t, strings.Join(names, "\n"), want)
 		}
 		want := outputs(t, d, recorded)
-		require.Equal(t, want, outputs(t, d, fused), "%s", of)
+		require.Equal(t, want, outputs(t, d, fused), "%s, %d rows", of, rows)
 	}
 }
 

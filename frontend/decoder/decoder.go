@@ -19,7 +19,7 @@ type Decoder struct {
 }
 
 // New returns the decoder of a model with its weights, by their names ([Config.LayerTensors]). o has been filled by
-// [Fill].
+// [Config.Fill].
 func New(c Config, weights map[string]Weight, o frontend.Options) *Decoder {
 	if c.LongPeriods != nil && o.Context > c.Trained {
 		c.RopePeriods = c.LongPeriods
@@ -51,6 +51,9 @@ func (c Config) partMagnified() bool {
 	return cmp.Or(c.RopeMagnitude, 1) != 1 && c.Turned() < c.HeadDim
 }
 
+// cacheGroup is how many elements of a head have one scale in a cache of q8_0.
+const cacheGroup = 32
+
 // Step holds the inputs and outputs of one step of a model.
 type Step struct {
 	Tokens record.Tensor // input, i32
@@ -58,13 +61,13 @@ type Step struct {
 	Token  record.Tensor // output, u32 [1]: the index of the max logit, or a drawn one with frontend.Options.Sample
 }
 
-// Fill sets the defaults for a model that was trained for `model` positions.
-func Fill(o *frontend.Options, model int64) error {
+// Fill sets the defaults of the options for a model, and says what of them is not for it.
+func (c Config) Fill(o *frontend.Options) error {
 	if o.Context == 0 {
-		o.Context = min(model, 2048)
+		o.Context = min(c.Context, 2048)
 	}
-	if o.Context < 1 || o.Context > model {
-		return fmt.Errorf("context of %d positions: the model has %d", o.Context, model)
+	if o.Context < 1 || o.Context > c.Context {
+		return fmt.Errorf("context of %d positions: the model has %d", o.Context, c.Context)
 	}
 	if o.Type == ir.Invalid {
 		o.Type = ir.F32
@@ -75,8 +78,12 @@ func Fill(o *frontend.Options, model int64) error {
 	if o.Cache == ir.Invalid {
 		o.Cache = o.Type
 	}
-	if o.Cache != o.Type && (o.Type != ir.F32 || o.Cache != ir.F16) {
-		return fmt.Errorf("a cache of type %s beside activations of type %s: want the same type, or f16 beside f32", o.Cache, o.Type)
+	if o.Cache == ir.I8 {
+		if c.HeadDim%cacheGroup != 0 {
+			return fmt.Errorf("a cache of q8_0 is for heads of a multiple of %d elements, and this model's have %d", cacheGroup, c.HeadDim)
+		}
+	} else if o.Cache != o.Type && (o.Type != ir.F32 || o.Cache != ir.F16) {
+		return fmt.Errorf("a cache of type %s beside activations of type %s: want the same type, f16 beside f32, or q8_0", o.Cache, o.Type)
 	}
 	if o.Prefill == 0 {
 		o.Prefill = min(128, o.Context)
@@ -276,12 +283,6 @@ func (l *recording) layer(i int64, x record.Tensor, pos, rows ir.Affine) {
 	}
 	kcache := l.State(fmt.Sprintf("k_cache.%d", i), l.options.Cache, l.options.Context, l.KVHeads, l.HeadDim)
 	vcache := l.State(fmt.Sprintf("v_cache.%d", i), l.options.Cache, l.options.Context, l.KVHeads, l.HeadDim)
-	if l.options.Cache == l.options.Type {
-		l.KVWrite(kcache, k, pos, record.Label("k_cache"))
-		l.KVWrite(vcache, v, pos, record.Label("v_cache"))
-	} else {
-		l.KVWriteRounded(kcache, vcache, k, v, pos, record.Label("kv_cache"))
-	}
 	by := record.Attention{Scale: scale, Cap: l.AttentionCap}
 	if l.windowed(i) && l.Window < l.options.Context { // else it takes nothing away
 		by.Window = l.Window
@@ -289,7 +290,23 @@ func (l *recording) layer(i int64, x record.Tensor, pos, rows ir.Affine) {
 	if l.Sinks {
 		by.Sinks = l.vector(at + "attn_sinks.weight")
 	}
-	a := l.SDPABy(q, kcache, vcache, pos.Add(rows), by, record.Label("attention"))
+	var a record.Tensor
+	switch label := record.Label("attention"); l.options.Cache {
+	case ir.I8:
+		scales := func(of string) record.Tensor {
+			return l.State(fmt.Sprintf("%s_scales.%d", of, i), ir.F16, l.options.Context, l.KVHeads, l.HeadDim/cacheGroup)
+		}
+		keys, values := record.QuantizedCache{Codes: kcache, Scales: scales("k")}, record.QuantizedCache{Codes: vcache, Scales: scales("v")}
+		l.KVWriteQuantized(keys, values, k, v, pos, record.Label("kv_cache"))
+		a = l.SDPAQuantized(q, keys, values, pos.Add(rows), by, label)
+	case l.options.Type:
+		l.KVWrite(kcache, k, pos, record.Label("k_cache"))
+		l.KVWrite(vcache, v, pos, record.Label("v_cache"))
+		a = l.SDPABy(q, kcache, vcache, pos.Add(rows), by, label)
+	default:
+		l.KVWriteRounded(kcache, vcache, k, v, pos, record.Label("kv_cache"))
+		a = l.SDPABy(q, kcache, vcache, pos.Add(rows), by, label)
+	}
 	a = a.Reshape(rows, ir.Const(l.Heads*l.HeadDim))
 	add(project(a, "attn_output"), "attn_residual", "post_attention_norm")
 

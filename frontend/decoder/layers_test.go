@@ -13,7 +13,7 @@ import (
 )
 
 // TestDispatchesOfALayer: how many dispatches a layer in 4 bits is after optimization, whose result is proved, for one position
-// and for many. With a cache of f16 some layers need one dispatch more, which rounds keys and values.
+// and for many. With a cache of f16 some layers need one dispatch more, which rounds keys and values, and all with one of 8 bits.
 func TestDispatchesOfALayer(t *testing.T) {
 	gemma := func(c *decoder.Config) {
 		c.HeadDim, c.PostNorms, c.GeluGates, c.Window, c.Windowed = 256, true, true, 64, decoder.EveryNth(c.Layers, 2)
@@ -22,7 +22,7 @@ func TestDispatchesOfALayer(t *testing.T) {
 		change func(*decoder.Config)
 		want   map[ir.DType][2]int // by the type of the cache
 	}{
-		"llama": {func(*decoder.Config) {}, map[ir.DType][2]int{ir.F32: {5, 7}, ir.F16: {5, 7}}},
+		"llama": {func(*decoder.Config) {}, map[ir.DType][2]int{ir.F32: {5, 7}, ir.F16: {5, 7}, ir.I8: {6, 8}}},
 		"gemma2": {func(c *decoder.Config) {
 			gemma(c)
 			c.AttentionCap, c.LogitCap = 50, 30
@@ -54,4 +54,12 @@ func TestDispatchesOfALayer(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestQuantizedCaches: a cache of 8 bits is for heads of whole groups.
+func TestQuantizedCaches(t *testing.T) {
+	config := decoder.Config{HeadDim: 64, Context: 256}
+	require.NoError(t, config.Fill(&frontend.Options{Cache: ir.I8}))
+	config.HeadDim = 80
+	require.ErrorContains(t, config.Fill(&frontend.Options{Cache: ir.I8}), "heads of a multiple of 32 elements, and this model's have 80")
 }

@@ -38,7 +38,7 @@ func (m *Synthetic) Decoder(ctx context.Context, o frontend.Options) (*Decoder, 
 			return nil, fmt.Errorf("weights of %d bits beside %s: want codes of 4 or 8, or elements of 16 of the same type", bits, o.Type)
 		}
 	}
-	if err := Fill(&o, m.Config.Context); err != nil {
+	if err := m.Config.Fill(&o); err != nil {
 		return nil, err
 	}
 	l := &Decoder{m.Config, map[string]Weight{}, o}

@@ -30,7 +30,7 @@ func (m *Model) Record(ctx context.Context, o frontend.Options) (_ *ir.Module, e
 
 // Decoder gets the model's weights ready. If ctx is cancelled, it returns its error.
 func (m *Model) Decoder(ctx context.Context, o frontend.Options) (*decoder.Decoder, error) {
-	if err := decoder.Fill(&o, m.Config.Context); err != nil {
+	if err := m.Config.Fill(&o); err != nil {
 		return nil, err
 	}
 	w, err := m.weights(ctx, o)

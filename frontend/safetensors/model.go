@@ -416,7 +416,7 @@ func (m *Model) Record(ctx context.Context, o frontend.Options) (_ *ir.Module, e
 	if o.Type == ir.Invalid {
 		o.Type = m.typ
 	}
-	if err := decoder.Fill(&o, m.Config.Context); err != nil {
+	if err := m.Config.Fill(&o); err != nil {
 		return nil, err
 	}
 	weights, d := map[string]decoder.Weight{}, frontend.NewDigests(o)

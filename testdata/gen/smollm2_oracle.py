@@ -3,6 +3,7 @@ answer, logits included.
 
     python testdata/gen/smollm2_oracle.py [--check] MODEL.gguf OUT.json
     python testdata/gen/smollm2_oracle.py --half-cache MODEL.gguf OUT.json
+    python testdata/gen/smollm2_oracle.py --q8-cache MODEL.gguf OUT.json
 
 MODEL is SmolLM2-135M-Instruct.Q4_1.gguf. llama.cpp runs its weights as float32
 (smollm2_f32.py, into a temporary folder), with a float32 key/value cache and no
@@ -18,7 +19,9 @@ each run, and fails where it passes CHECK_TOLERANCE. OUT is the same without it.
 --half-cache reads OUT, as it was written before, and writes smollm2_half_cache.json
 beside it: the largest logits of the same tokens where keys, behind rope, and
 values are rounded to float16, by the float64 forward pass. It fails where that
-would choose another token.
+would choose another token. --q8-cache writes smollm2_q8_cache.json, with keys and
+values as gguf-py quantizes to q8_0. Where that would choose another token, the
+run ends with it.
 
 The script refuses a prompt at any of whose steps the two largest logits are
 closer than MIN_GAP: there the order of a sum could decide the text.
@@ -202,22 +205,33 @@ def check_float64(run, logits, reference):
     return worst
 
 
-def half_cache(model, path):
-    """Writes what becomes of the runs in path with a cache of float16."""
+def q8_0(x):
+    """x [..., D] as it is after gguf-py has quantized it to q8_0."""
+    kind = gguf.GGMLQuantizationType.Q8_0
+    rows = x.reshape(-1, x.shape[-1]).astype(np.float32)
+    return gguf.quants.dequantize(gguf.quants.quantize(rows, kind), kind).astype(np.float64).reshape(x.shape)
+
+
+def narrow_cache(model, path, what, cached):
+    """Writes what becomes of the runs in path with a cache of fewer bits."""
     with open(path, encoding="utf-8") as f:
         known = json.load(f)
-    reference = Float64(model, lambda x: x.astype(np.float16).astype(np.float64))
+    reference = Float64(model, cached)
     runs = []
     for run in known["runs"]:
         prompt = run["prompt_ids"]
         logits = reference.logits(prompt + run["ids"][:-1], len(prompt) - 1)
-        if logits.argmax(axis=1).tolist() != run["ids"]:
+        other = np.flatnonzero(logits.argmax(axis=1) != run["ids"])
+        if len(other) and what == "half":
             raise SystemExit(f"{run['name']}: with a cache of float16 {logits.argmax(axis=1).tolist()}, else {run['ids']}")
+        if len(other):
+            logits = logits[:other[0] + 1]
+            print(f"{run['name']}: another token at step {other[0]}", flush=True)
         moved = max(abs(row[i] - logit) for row, top in zip(logits, run["top"]) for i, logit in top)
-        print(f"{run['name']}: a cache of float16 moves the largest logits by up to {moved:.2e}", flush=True)
+        print(f"{run['name']}: a {what} cache moves the largest logits by up to {moved:.2e}", flush=True)
         runs.append({"name": run["name"], "top": [[[int(i), round(float(row[i]), 6)] for i in order(row, HALF_TOP)] for row in logits]})
     head = {"model": known["model"], "model_sha256": known["model_sha256"], "oracle": f"numpy {np.__version__}, float64", "top_n": HALF_TOP}
-    with open(os.path.join(os.path.dirname(path), "smollm2_half_cache.json"), "w", encoding="utf-8", newline="\n") as f:
+    with open(os.path.join(os.path.dirname(path), f"smollm2_{what}_cache.json"), "w", encoding="utf-8", newline="\n") as f:
         f.write(dump(head, runs))
 
 
@@ -245,11 +259,15 @@ def main():
     parser = argparse.ArgumentParser(description="write the oracle of the demonstration model")
     parser.add_argument("--check", action="store_true", help="compare with a float64 forward pass")
     parser.add_argument("--half-cache", action="store_true", help="write logits with a cache of float16 beside what was written before")
+    parser.add_argument("--q8-cache", action="store_true", help="write logits with a cache of q8_0 beside what was written before")
     parser.add_argument("model")
     parser.add_argument("out")
     args = parser.parse_args()
     if args.half_cache:
-        half_cache(args.model, args.out)
+        narrow_cache(args.model, args.out, "half", lambda x: x.astype(np.float16).astype(np.float64))
+        return
+    if args.q8_cache:
+        narrow_cache(args.model, args.out, "q8", q8_0)
         return
 
     with open(args.model, "rb") as f:

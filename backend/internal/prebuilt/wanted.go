@@ -72,7 +72,7 @@ func Wanted() (all []Request, sources map[string]string, err error) {
 }
 
 // chosen reports whether the default pipeline can choose a kernel for a model of a GGUF file: its codes have 4 or 8 bits
-// in groups of 32, matrices have multiples of 32 rows, and what a step computes is f32, save perhaps a cache of f16.
+// in groups of 32, matrices have multiples of 32 rows, and what a step computes is f32, save perhaps a cache of f16 or q8_0.
 // Everything else is compiled when it is needed: kernels of f16 and bf16 save copies, codes in other widths and groups, which
 // MLX's files have, products by experts and with GGML's blocks, quantization, attention with masks, windows or heads of more
 // than 128 elements, rotations by a table of frequencies, integers, and slices that begin where memory says.
@@ -90,8 +90,10 @@ func chosen(d *decl.Decl) bool {
 	case "copy.metal":
 		return d.Args[0].Elem != ir.U32 // codes that lie under strides
 	}
-	// What a kernel writes as f16 beside f32 goes to a cache.
-	cached := slices.ContainsFunc(d.Args, func(a decl.Arg) bool { return a.Elem == ir.F32 && a.Mode == decl.Write })
+	// What a kernel writes as f16 beside f32 goes to a cache, as scales do that are made of f32.
+	cached := slices.ContainsFunc(d.Args, func(a decl.Arg) bool {
+		return a.Elem == ir.F32 && (a.Mode == decl.Write || d.File == "q8_0_cache.metal" && len(a.Shape) > 0)
+	})
 	return !strings.Contains(d.Name, "gather_") && !strings.Contains(d.Name, "alN_false") && !slices.ContainsFunc(d.Args, func(a decl.Arg) bool {
 		return (a.Elem == ir.F16 || a.Elem == ir.BF16) && (a.Mode == decl.Write && !cached || d.File == "arg_reduce.metal" || d.File == "sample.metal") || a.Name == "window"
 	})

@@ -23,6 +23,7 @@ import (
 type attention struct {
 	source *air.Kernel
 	elem   ir.DType // of queries, keys, values and results
+	coded  bool     // keys and values are codes of 8 bits, with scales
 	width  int      // elements of a head
 	causal bool
 	gpu    GPU
@@ -38,7 +39,7 @@ const (
 	widest = 128
 )
 
-var attentionNames = regexp.MustCompile(`^sdpa_rows_(float16_t|bfloat16_t)_(64_64|96_96|128_128|256_256)$`)
+var attentionNames = regexp.MustCompile(`^sdpa_rows_(float16_t|bfloat16_t)_(?:(64_64|96_96|128_128|256_256)|q8_0_(64_64|128_128|256_256))$`)
 
 // causalConstant is the index of the function constant do_causal.
 const causalConstant = 22
@@ -52,7 +53,9 @@ func attentionOf(k *air.Kernel, constants []ir.FunctionConstant, gpu GPU) *atten
 	if m[1] == "bfloat16_t" {
 		a.elem = ir.BF16
 	}
-	a.width, _ = strconv.Atoi(m[2][:strings.IndexByte(m[2], '_')])
+	a.coded = m[3] != ""
+	width, _, _ := strings.Cut(m[2]+m[3], "_")
+	a.width, _ = strconv.Atoi(width)
 	for _, c := range constants {
 		a.causal = a.causal || c.Index == causalConstant && c.Bits != 0
 	}
@@ -69,7 +72,7 @@ func (a *attention) Fit(groups [3]uint64, given Given) Fit {
 		return a.few(groups, given)
 	case groups[1] < leastQueries: // there are no clusters
 		return Fit{}
-	case a.width > widest:
+	case a.width > widest || a.coded:
 		return Fit{}
 	}
 	return Fit{Rows: queries}

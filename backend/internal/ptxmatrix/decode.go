@@ -96,13 +96,26 @@ type decode struct {
 	top, sum                [2]string // of the lane's two heads: the maximum, and the lane's sum of weights
 	weights                 [][2]string
 
+	// Of codes: where the scales of the keys and of the values lie that the lane brings next, how far those of a copy are from the next one's, and
+	// of a chunk from the warp's next; and the lane's weights of a chunk, without scales.
+	scaleFrom, scaleStep, scaleFurther [2]string
+	plain                              [4]string
+
 	queries rows   // the queries of the cluster's heads
 	singles []rows // what is copied, and where that begins for rows that do not lie at multiples of 16
 	apart   []string
 }
 
-// pitch is how many bytes of shared memory a row takes: eight rows at one place lie in different banks.
-func (a *attention) pitch() int { return 2*a.width + 16 }
+// rowBytes is how many bytes a key has, or a value, without its scales.
+func (a *attention) rowBytes() int {
+	if a.coded {
+		return a.width
+	}
+	return 2 * a.width
+}
+
+// pitch is how many bytes of shared memory a row takes: eight rows at one place lie in different banks. Behind codes their scales lie.
+func (a *attention) pitch() int { return a.rowBytes() + 16 }
 
 // slot is how many bytes the keys or the values of a chunk take.
 func (a *attention) slot() int { return chunkKeys * a.pitch() }
@@ -119,7 +132,7 @@ func (a *attention) resident() int {
 // there is room for.
 func (a *attention) slots() int {
 	warp := 96 << 10 / (a.resident() * decodeWarps)
-	return 1 + (warp-1)/(chunkKeys*2*a.width) + 1
+	return 1 + (warp-1)/(chunkKeys*a.rowBytes()) + 1
 }
 
 // ringBytes are those of a warp's slots.
@@ -169,7 +182,7 @@ func (a *attention) emitFew(launch nvptx.Launch, f Fit) []byte {
 }
 
 // copyLanes is how many lanes copy a row, and copyRows how many rows a warp copies by one instruction.
-func (a *attention) copyLanes() int { return 1 << bits.Len(uint(a.width/8-1)) }
+func (a *attention) copyLanes() int { return 1 << bits.Len(uint(a.rowBytes()/16-1)) }
 func (a *attention) copyRows() int  { return 32 / a.copyLanes() }
 
 const warps = clusterBlocks * decodeWarps // of a cluster
@@ -211,17 +224,23 @@ func (e *decode) places() (outside string) {
 	e.idle = e.Make("p", "setp.eq.u32", "%s, 0", e.left)
 	e.unasked = e.r("mov.b32", "%s", e.left)
 	e.row, e.unit = e.r("shr.u32", "%s, %d", e.lane, bits.Len(uint(e.copyLanes()-1))), e.r("and.b32", "%s, %d", e.lane, e.copyLanes()-1)
-	if e.copyLanes() > e.width/8 {
-		e.mine = e.Make("p", "setp.lt.u32", "%s, %d", e.unit, e.width/8)
+	if units := e.rowBytes() / 16; e.copyLanes() > units {
+		e.mine = e.Make("p", "setp.lt.u32", "%s, %d", e.unit, units)
 	}
 	key := e.r("mad.lo.s32", "%s, %d, %s", e.place, chunkKeys, e.row)
 	e.own = e.r("mad.lo.s32", "%s, %d, %s", e.place, chunkKeys, e.quad)
 	e.seen = e.r("sub.s32", "%s, %s", e.visible, key)
 	low := ""
 	for i, name := range []string{"keys", "values"} {
-		pitch := e.Make("rd", "shl.b64", "%s, 1", e.args[name[:1]+"_seq_stride"])
+		pitch := e.args[name[:1]+"_seq_stride"]
 		at := e.Make("rd", "mul.lo.s64", "%s, %s", e.args[name[:1]+"_head_stride"], e.Make("rd", "cvt.u64.u32", "%s", kv))
-		at = e.Make("rd", "mad.lo.s64", "%s, 2, %s", at, e.args[name])
+		if e.coded {
+			e.scalesAt(i, name, at, pitch, key)
+			at = e.Make("rd", "add.s64", "%s, %s", at, e.args[name])
+		} else {
+			pitch = e.Make("rd", "shl.b64", "%s, 1", pitch)
+			at = e.Make("rd", "mad.lo.s64", "%s, 2, %s", at, e.args[name])
+		}
 		e.array[i], e.arrayPitch[i] = at, pitch
 		both := e.Make("rd", "or.b64", "%s, %s", at, pitch)
 		if low == "" {
@@ -235,6 +254,9 @@ func (e *decode) places() (outside string) {
 		e.further[i] = e.Make("rd", "mul.lo.s64", "%s, %d", pitch, warps*chunkKeys)
 	}
 	e.single = e.Make("p", "setp.ne.b64", "%s, 0", e.Make("rd", "and.b64", "%s, 15", low))
+	if e.coded {
+		e.single = e.Make("p", "or.pred", "%s, %s", e.single, e.oddScales())
+	}
 	e.slotBring = e.r("mad.lo.s32", "%s, %d, %s", e.row, e.pitch(), e.r("mad.lo.s32", "%s, 16, %s", e.unit, e.ring))
 	e.slotUse = e.r("mov.b32", "%s", e.ring)
 	e.end = e.r("add.s32", "%s, %d", e.ring, e.ringBytes())
@@ -244,7 +266,7 @@ func (e *decode) places() (outside string) {
 // ask has the warp's first chunks brought to the L2 cache, a lane 128 bytes at a time, before the wait. Launches that still run write their keys through
 // the same cache, so that nothing out of date is read later.
 func (e *decode) ask(outside string) {
-	lines := 1 << bits.Len(uint((2*e.width-1)/128)) // of a row
+	lines := 1 << bits.Len(uint((e.rowBytes()-1)/128)) // of a row
 	rows := min(32/lines, chunkKeys)
 	row, line := e.r("shr.u32", "%s, %d", e.lane, bits.Len(uint(lines-1))), e.r("and.b32", "%s, %d", e.lane, lines-1)
 	asks := e.Make("p", "setp.lt.u32", "%s, %d", row, rows)
@@ -283,6 +305,8 @@ type rows struct {
 	from, step string // the lane's first row, and bytes from there to its next one
 	seen       string // how many rows from there on are seen
 	single     string // predicate: they do not lie at multiples of 16
+	of         int    // keys or values, whose scales come too
+	scales     string // where these lie of the rows that were copied last
 	back       string // where it goes on
 }
 
@@ -304,6 +328,9 @@ func (e *decode) copies(c rows) {
 		}
 		size := e.either(e.Make("p", "setp.gt.s32", "%s, %d", c.seen, r), "r", "16", "0")
 		e.Line("%scp.async.cg.shared.global \t[%s+%d], [%s], 16, %s", mine, c.to, c.offset+r*e.pitch(), at, size)
+		if e.coded {
+			e.bringScales(&c, r)
+		}
 	}
 	e.Mark(c.back)
 }
@@ -311,11 +338,16 @@ func (e *decode) copies(c rows) {
 // singly copies rows that do not lie at multiples of 16. It stands behind all else, where it takes nothing of what the cache of instructions has.
 func (e *decode) singly() {
 	from, step, to, seen, end, number := e.New("rd"), e.New("rd"), e.New("r"), e.New("r"), e.New("r"), e.New("r")
+	scales, scaleStep := e.New("rd"), e.New("rd")
 	loop, done := e.Label(), e.Label()
 	for i, c := range e.singles {
 		e.Mark(e.apart[i])
 		e.Line("mov.b64 \t%s, %s", from, c.from)
 		e.Line("mov.b64 \t%s, %s", step, c.step)
+		if e.coded {
+			e.Line("mov.b64 \t%s, %s", scales, e.scaleFrom[c.of])
+			e.Line("mov.b64 \t%s, %s", scaleStep, e.scaleStep[c.of])
+		}
 		e.Line("add.s32 \t%s, %s, %d", to, c.to, c.offset)
 		e.Line("add.s32 \t%s, %s, %d", end, to, c.count*e.pitch())
 		e.Line("mov.b32 \t%s, %s", seen, c.seen)
@@ -329,7 +361,12 @@ func (e *decode) singly() {
 	if e.mine != "" {
 		e.Line("@!%s bra \t%s", e.mine, done)
 	}
-	e.entry.single(to, 0, from, e.Make("p", "setp.gt.s32", "%s, 0", seen))
+	if there := e.Make("p", "setp.gt.s32", "%s, 0", seen); e.coded {
+		e.singleCodes(to, from, scales, there)
+		e.Line("add.s64 \t%s, %s, %s", scales, scales, scaleStep)
+	} else {
+		e.entry.single(to, 0, from, there)
+	}
 	e.Line("add.s64 \t%s, %s, %s", from, from, step)
 	e.Line("add.s32 \t%s, %s, %d", to, to, e.copyRows()*e.pitch())
 	e.Line("sub.s32 \t%s, %s, %d", seen, seen, e.copyRows())
@@ -345,8 +382,11 @@ func (e *decode) singly() {
 func (e *decode) bring(i int) {
 	skip := e.Label()
 	e.Line("@%s bra \t%s", e.Make("p", "setp.eq.u32", "%s, 0", e.unasked), skip)
-	e.copies(rows{count: chunkKeys, to: e.slotBring, from: e.from[i], step: e.step[i], seen: e.seen, single: e.single})
+	e.copies(rows{count: chunkKeys, to: e.slotBring, from: e.from[i], step: e.step[i], seen: e.seen, single: e.single, of: i})
 	e.Line("add.s64 \t%s, %s, %s", e.from[i], e.from[i], e.further[i])
+	if e.coded {
+		e.Line("add.s64 \t%s, %s, %s", e.scaleFrom[i], e.scaleFrom[i], e.scaleFurther[i])
+	}
 	e.next(e.slotBring, e.end)
 	if i == 1 {
 		e.Line("sub.s32 \t%s, %s, %d", e.seen, e.seen, warps*chunkKeys)
@@ -369,10 +409,16 @@ func (e *decode) begin() {
 	}
 	for p := range e.o {
 		for range e.width / 16 {
+			if e.coded && p > 0 {
+				break // the sums of a chunk are brought together
+			}
 			e.o[p] = append(e.o[p], e.zeros())
 		}
 	}
 	e.turn = e.r("mov.b32", "0")
+	if e.coded {
+		return
+	}
 	from := e.at("queries", e.first)
 	e.queries = rows{
 		count: mostHeads, to: e.slotBring, offset: (e.slots() - 1) * e.slot(),
@@ -387,7 +433,11 @@ func (e *decode) begin() {
 // and then for keys of the next one, beginning with the keys of the first. The queries come to the last slot: nothing else does before the first chunk is used.
 func (e *decode) chunks() {
 	e.Line("@%s bra \t$L_join", e.idle)
-	e.copies(e.queries)
+	if e.coded {
+		e.factors()
+	} else {
+		e.copies(e.queries)
+	}
 	r, g := e.r("and.b32", "%s, 7", e.lane), e.r("shr.u32", "%s, 3", e.lane)
 	row := e.r("mul.lo.s32", "%s, %d", r, e.pitch())
 	low, high := e.r("and.b32", "%s, 1", g), e.r("shr.u32", "%s, 1", g)
@@ -402,15 +452,17 @@ func (e *decode) chunks() {
 	}
 	e.Mark("$L_chunk")
 	e.settle()
-	e.Line("@%s bra \t$L_keys", e.Make("p", "setp.ne.u32", "%s, %d", e.turn, e.ahead()))
-	e.q = make([][2]string, e.width/16)
-	from := e.r("add.s32", "%s, %s", e.ring, e.r("mad.lo.s32", "%s, 16, %s", g, row))
-	for s := 0; s < len(e.q); s += 2 {
-		m := e.matrices("", from, (e.slots()-1)*e.slot()+32*s)
-		e.q[s], e.q[s+1] = [2]string(m[:2]), [2]string(m[2:])
+	if !e.coded {
+		e.Line("@%s bra \t$L_keys", e.Make("p", "setp.ne.u32", "%s, %d", e.turn, e.ahead()))
+		e.q = make([][2]string, e.width/16)
+		from := e.r("add.s32", "%s, %s", e.ring, e.r("mad.lo.s32", "%s, 16, %s", g, row))
+		for s := 0; s < len(e.q); s += 2 {
+			m := e.matrices("", from, (e.slots()-1)*e.slot()+32*s)
+			e.q[s], e.q[s+1] = [2]string(m[:2]), [2]string(m[2:])
+		}
+		e.Line("bar.warp.sync \t-1")
+		e.Mark("$L_keys")
 	}
-	e.Line("bar.warp.sync \t-1")
-	e.Mark("$L_keys")
 	e.bring(even)
 	e.Line("@%s bra \t$L_values", e.Make("p", "setp.lt.u32", "%s, %d", e.turn, e.ahead()))
 	e.weigh(e.scores(e.r("add.s32", "%s, %s", e.slotUse, keys)))
@@ -439,18 +491,30 @@ func (e *entry) matrices(transposed, from string, offset int) (out [4]string) {
 
 // multiply adds a product of 16 rows and eight columns.
 func (e *entry) multiply(sum [4]string, left [4]string, right [2]string) {
-	name := e.typ.String()
+	e.multiplyOf(e.typ, sum, left, right)
+}
+
+// multiplyOf is the same of factors of a type.
+func (e *entry) multiplyOf(t ir.DType, sum [4]string, left [4]string, right [2]string) {
+	name := t.String()
 	e.Line("mma.sync.aligned.m16n8k16.row.col.f32.%s.%s.f32 \t{%s}, {%s}, {%s}, {%s}", name, name, list(sum[:]), list(left[:]), list(right[:]), list(sum[:]))
 }
 
 // scores are those of a chunk: of the lane's two heads for its first key, and for the eighth behind it. Those of keys that are not seen are −inf.
 func (e *decode) scores(from string) (s [4]string) {
-	sums := [2][4]string{e.zeros(), e.zeros()}
-	for i, q := range e.q {
-		e.multiply(sums[i%2], e.matrices("", from, 32*i), q)
+	if e.coded {
+		s = e.codedScores(from)
+	} else {
+		sums := [2][4]string{e.zeros(), e.zeros()}
+		for i, q := range e.q {
+			e.multiply(sums[i%2], e.matrices("", from, 32*i), q)
+		}
+		for i := range s {
+			s[i] = e.r("add.rn.f32", "%s, %s", sums[0][i], sums[1][i])
+		}
 	}
 	for i := range s {
-		s[i] = e.r("mul.rn.f32", "%s, %s", e.r("add.rn.f32", "%s, %s", sums[0][i], sums[1][i]), e.args["scale"])
+		s[i] = e.r("mul.rn.f32", "%s, %s", s[i], e.args["scale"])
 	}
 	for i := 0; i < len(s); i += 2 {
 		seen := e.Make("p", "setp.lt.u32", "%s, %s", e.r("add.s32", "%s, %d", e.own, 4*i), e.visible)
@@ -502,6 +566,14 @@ func (e *decode) weigh(s [4]string) {
 	var parts [][4]string // of 16 bits
 	for i := range s {
 		w := e.Call("exp", e.r("sub.rn.f32", "%s, %s", s[i], e.top[i%2]))
+		if e.coded {
+			e.Line("add.rn.f32 \t%s, %s, %s", e.sum[i%2], e.sum[i%2], w)
+			if e.plain[i] == "" {
+				e.plain[i] = e.New("r")
+			}
+			e.Line("mov.b32 \t%s, %s", e.plain[i], w)
+			continue
+		}
 		if e.typ == ir.F16 {
 			w = e.r("mul.rn.f32", "%s, %s", w, "0f47000000")
 		}
@@ -544,6 +616,10 @@ func (e *decode) inParts(w string) (parts []string) {
 
 // values adds the products of values and weights.
 func (e *decode) values(from string) {
+	if e.coded {
+		e.codedValues(from)
+		return
+	}
 	for i := range e.o[0] {
 		v := e.matrices(".trans", from, 32*i)
 		for p, w := range e.weights {
@@ -574,7 +650,11 @@ func (e *decode) join() {
 	}
 	e.Line("bar.sync \t0")
 	e.Line("@%s bra \t$L_idle", e.idle)
-	to := e.r("mad.lo.s32", "%s, %d, %s", e.member, 2*e.sumPitch(), e.r("mad.lo.s32", "%s, 4, %s", e.quad, e.ring))
+	each := 4
+	if e.coded {
+		each = 8
+	}
+	to := e.r("mad.lo.s32", "%s, %d, %s", e.member, 2*e.sumPitch(), e.r("mad.lo.s32", "%s, %d, %s", e.quad, each, e.ring))
 	var less [2]string
 	for i := range e.top {
 		less[i] = e.r("sub.rn.f32", "%s, %s", e.top[i], e.maximum(tops, e.topsAt()+i*row))
@@ -589,10 +669,15 @@ func (e *decode) join() {
 		there := e.Make("p", "setp.lt.u32", "%s, %d", e.r("mad.lo.s32", "%s, 2, %d", e.member, i), e.fit.Heads)
 		for j := range e.o[0] {
 			for k := range 2 {
-				whole := e.o[0][j][2*k+i]
-				v := e.whole(whole, e.o[1][j][2*k+i])
-				e.Line("@%s mov.b32 \t%s, %s", e.Make("p", "setp.nan.f32", "%s, %s", v, v), v, whole)
-				e.Line("@%s st.shared.b32 \t[%s+%d], %s", there, to, i*e.sumPitch()+64*j+32*k, e.r("mul.rn.f32", "%s, %s", v, factor))
+				v, apart := e.o[0][j][2*k+i], 32 // bytes from the first eight elements to the others
+				if e.coded {
+					apart = 4 // the others lie between them
+				} else {
+					whole := v
+					v = e.whole(whole, e.o[1][j][2*k+i])
+					e.Line("@%s mov.b32 \t%s, %s", e.Make("p", "setp.nan.f32", "%s, %s", v, v), v, whole)
+				}
+				e.Line("@%s st.shared.b32 \t[%s+%d], %s", there, to, i*e.sumPitch()+64*j+apart*k, e.r("mul.rn.f32", "%s, %s", v, factor))
 			}
 		}
 	}

@@ -23,7 +23,7 @@
 //
 // So is a product of many rows of f32, whose elements of x are the sum of three numbers of bf16, and weights a whole number, in units of their group, and a rest that it shares.
 //
-// In a product with a vector (mma.sync) a block takes 16 rows of weights after others, affine codes or GGML's blocks, and each of its warps has a part of
+// In a product with a vector (mma.sync) a block takes 16 rows of weights after others, affine codes, GGML's blocks or weights that are no codes, and each of its warps has a part of
 // the inner index. So are up to eight rows of x with affine codes multiplied.
 //
 // In attention a block has 64 queries of a head, and goes through the keys in tiles of 64. Of few queries a cluster of eight blocks has one, and shares the keys.

@@ -81,7 +81,7 @@ func (e *entry) read(some func(name string) bool, moving bool) {
 		default:
 			v = e.Make("rd", "ld.global.b64", "[%s]", v)
 		}
-		e.args[a.Name] = v
+		e.args[cmp.Or(common[a.Name], a.Name)] = v
 	}
 }
 

@@ -338,7 +338,10 @@ func (e *vectorEmitter) arm(t *vectorTile, number string, of func(side string) o
 	for i, side := range e.sides[1:] {
 		tiles += (e.fit.Arms[i] + tileRows - 1) / tileRows
 		further, next := e.Make("p", "setp.ge.s32", "%s, %d", number, tiles), of(side)
-		m = operand{e.either(further, "rd", next.codes, m.codes), e.either(further, "rd", next.scales, m.scales), e.either(further, "rd", next.biases, m.biases)}
+		m.codes = e.either(further, "rd", next.codes, m.codes)
+		if !e.dense {
+			m.scales, m.biases = e.either(further, "rd", next.scales, m.scales), e.either(further, "rd", next.biases, m.biases)
+		}
 		length, before = e.either(further, "r", e.r("mov.b32", "%d", e.fit.Arms[i+1]), length), e.either(further, "r", e.r("mov.b32", "%d", tiles), before)
 		t.further = append(t.further, further)
 	}
@@ -395,14 +398,7 @@ func (e *vectorEmitter) finishRows(number, parts string, residuals []string) {
 	n := e.r("add.s32", "%s, %s", t.n0, e.rowOfLane())
 	end := e.Label()
 	e.Line("@%s bra \t%s", e.made(&t, number, n), end)
-	y := e.args["y"]
-	if e.arms() {
-		y = e.args["y"+e.sides[0]]
-	}
-	for i, further := range t.further {
-		y = e.either(further, "rd", e.args["y"+e.sides[i+1]], y)
-	}
-	to := e.results(y, &t, n, first, count)
+	to := e.results(e.resultsOf(&t), &t, n, first, count)
 	for i, exists := range e.existing(first, count) {
 		result := e.stored(sums[i])
 		if e.form == add {
@@ -411,6 +407,18 @@ func (e *vectorEmitter) finishRows(number, parts string, residuals []string) {
 		e.Line("@%s st.global.b16 \t[%s], %s", exists, to[i], result)
 	}
 	e.Mark(end)
+}
+
+// resultsOf is the array of a tile's results.
+func (e *vectorEmitter) resultsOf(t *vectorTile) string {
+	y := e.args["y"]
+	if e.arms() {
+		y = e.args["y"+e.sides[0]]
+	}
+	for i, further := range t.further {
+		y = e.either(further, "rd", e.args["y"+e.sides[i+1]], y)
+	}
+	return y
 }
 
 // made is a predicate: a result of a tile is behind the last one, or the tile before has it.

@@ -23,6 +23,7 @@ type vector struct {
 	elem   ir.DType // of x, scales, biases and results
 	group  int      // of weights that share a scale
 	blocks *blocks  // of a matrix in GGML's blocks: their format; nil: codes are affine
+	dense  bool     // weights are no codes
 	gpu    GPU
 	// How many rows of x are multiplied at once (few.go); 0: x is a vector. Whether they come with the weights, chunk by chunk.
 	most     int
@@ -34,6 +35,9 @@ var namedVector = regexp.MustCompile(`^affine_(?:qmv|qmv_fast)_(?:(add|silu_mul|
 func vectorOf(k *air.Kernel, constants []ir.FunctionConstant, gpu GPU) *vector {
 	m := namedVector.FindStringSubmatch(k.Name)
 	if m == nil {
+		if v := denseVectorOf(k, gpu); v != nil {
+			return v
+		}
 		return blocksOf(k, gpu)
 	}
 	if (m[1] == "") != (m[4] != "") {
@@ -90,7 +94,7 @@ func (v *vector) Fit(groups [3]uint64, given Given) Fit {
 		return int(n)
 	}
 	inner, outer := "in_vec_size", "out_vec_size"
-	if v.blocks != nil || v.most > 0 {
+	if v.blocks != nil || v.most > 0 || v.dense && !v.gemv() {
 		inner, outer = "K", "N"
 	}
 	f := Fit{Aligned: true, Inner: constant(inner), Most: v.most, Streamed: v.streamed}
@@ -119,7 +123,7 @@ func (v *vector) Fit(groups [3]uint64, given Given) Fit {
 		}
 	}
 	k := int64(f.Inner)
-	if !known || !given.Aligned || k%chunk != 0 || k > longest || int64(rows) > 1<<30 || k*int64(rows) < Fewest || f.Outer > 0 && f.Outer < v.tall() || v.blocks != nil && !v.blocksFit(f) {
+	if !known || !given.Aligned || k%int64(v.chunk()) != 0 || k > longest || int64(rows) > 1<<30 || k*int64(rows) < Fewest || f.Outer > 0 && f.Outer < v.tall() || v.blocks != nil && !v.blocksFit(f) || v.dense && !v.denseFit(groups, f.Inner, given) {
 		return Fit{}
 	}
 	m := max(1, given.Multiprocessors)
@@ -139,7 +143,7 @@ var crews = [][2]int{{3, 4}, {2, 4}}
 
 // crew says what blocks consist of, on m multiprocessors.
 func (v *vector) crew(f *Fit, m int) bool {
-	best, least, slots := *f, 0, v.mostSlots()
+	best, least, slots := *f, 0, min(v.mostSlots(), mostSlots)
 	fits := func(teams, warps, resident, launches, slots int) bool {
 		f.Teams, f.Warps, f.Resident, f.Launches = teams, warps, resident, launches
 		return v.slots(*f) >= slots && (!v.norm || v.pieces(*f) <= mostPieces) && teams*warps%max(1, v.most) == 0
@@ -147,8 +151,9 @@ func (v *vector) crew(f *Fit, m int) bool {
 	if v.gpu.Major >= 9 && (v.blocks == nil || !v.blocks.large) && !v.streamed { // before, no launch begins while another one is at work
 		for _, c := range crews {
 			// How many chunks a warp takes, one after the other.
-			steps := (f.Tiles + c[0]*m - 1) / (c[0] * m) * ((f.Inner/chunk + c[1] - 1) / c[1])
-			if (least == 0 || steps < least) && fits(c[0], c[1], 2, 2, slots) {
+			steps := (f.Tiles + c[0]*m - 1) / (c[0] * m) * ((f.Inner/v.chunk() + c[1] - 1) / c[1])
+			better := least == 0 || steps < least || v.dense && steps == least // with fewer warps, each has more on its way
+			if better && fits(c[0], c[1], 2, 2, slots) {
 				best, least = *f, steps
 			}
 		}
@@ -223,22 +228,22 @@ func (h Projections) tiles() (queries, keys, values int) {
 func (*vector) Rows() (argument string, dimension int) { return "", -1 }
 
 // Wide implements [Kernel].
-func (*vector) Wide(name string) bool { return name == "x" || weight(name) }
+func (*vector) Wide(name string) bool { return name == "x" || name == "in_vec" || weight(name) }
 
 // weight reports whether an argument is a matrix, its scales or biases, or what multiplies a normalized vector: none of them is anything
 // that a launch before has written.
 func weight(name string) bool { return namedWeight.MatchString(name) }
 
-var namedWeight = regexp.MustCompile(`^(norm|(w|scales|biases)(_gate|_up|_q|_k|_v|[0-2])?)$`)
+var namedWeight = regexp.MustCompile(`^(norm|mat|(w|scales|biases)(_gate|_up|_q|_k|_v|[0-2])?)$`)
 
-// unused reports whether an argument says how batches lie in memory, of a kernel that has none: there may be nothing behind its address.
-func unused(name string) bool {
-	return strings.HasSuffix(name, "_batch_ndims") || strings.HasSuffix(name, "_shape") || strings.HasSuffix(name, "_strides")
-}
+// unused reports whether an argument says how batches lie in memory, or what is added, of a kernel that has none: there may be nothing behind its address.
+func unused(name string) bool { return namedUnused.MatchString(name) }
+
+var namedUnused = regexp.MustCompile(`^(bias|alpha|beta|batch_ndim)$|(_batch_ndims|_shape|_strides?)$`)
 
 // vectors is the dimension of a grid of threadgroups that counts vectors.
 func (v *vector) vectors() int {
-	if v.blocks != nil {
+	if v.blocks != nil || v.dense {
 		return 1
 	}
 	return 0
@@ -261,10 +266,21 @@ func (v *vector) slots(f Fit) int {
 
 // mostSlots is for how many there is at most.
 func (v *vector) mostSlots() int {
-	if v.most > 0 && !v.streamed {
+	switch {
+	case v.most > 0 && !v.streamed:
 		return fewSlots
+	case v.dense:
+		return denseSlots
 	}
 	return mostSlots
+}
+
+// chunk is how many elements of a row a chunk has.
+func (v *vector) chunk() int {
+	if v.dense {
+		return denseChunk
+	}
+	return chunk
 }
 
 // chunkBytes are those of a chunk in shared memory.
@@ -272,14 +288,20 @@ func (v *vector) chunkBytes() int {
 	if v.blocks != nil {
 		return v.blocks.size
 	}
-	if v.streamed {
+	switch {
+	case v.streamed:
 		return 2*rowsChunk + 2*chunk*v.most
+	case v.dense:
+		return codesChunk
 	}
 	return rowsChunk
 }
 
 // sums is where the sums of each 32 elements of x lie in shared memory, behind x.
 func (*vector) sums(f Fit) int { return 2 * f.Inner }
+
+// needsSums reports whether there are biases, which multiply them.
+func (v *vector) needsSums() bool { return !v.dense && (v.blocks == nil || v.blocks.sums) }
 
 // parts is where the sums of warps lie: those of two tiles of each team.
 func (v *vector) parts(f Fit) int {
@@ -289,7 +311,7 @@ func (v *vector) parts(f Fit) int {
 	case f.Most > 0:
 		return 2 * f.Inner * f.Most
 	}
-	if v.blocks != nil && !v.blocks.sums {
+	if !v.needsSums() {
 		return v.sums(f)
 	}
 	return v.sums(f) + f.Inner/8
@@ -452,7 +474,7 @@ func (e *vectorEmitter) place() {
 	e.quad, e.member = e.r("shr.u32", "%s, 2", e.lane), e.r("and.b32", "%s, 3", e.lane)
 	e.base = e.r("and.b32", "%s, -128", e.r("add.s32", "%s, 127", e.r("mov.u32", "mlxc_shared")))
 	e.vector0 = e.r("mov.u32", "%%ctaid.x")
-	e.mine = e.r("div.u32", "%s, %d", e.r("sub.s32", "%d, %s", f.Inner/chunk+f.Warps-1, e.warp), f.Warps)
+	e.mine = e.r("div.u32", "%s, %d", e.r("sub.s32", "%d, %s", f.Inner/e.chunk()+f.Warps-1, e.warp), f.Warps)
 
 	if e.blocks != nil {
 		e.placeBlocks()
@@ -590,14 +612,20 @@ func (e *vectorEmitter) bring() {
 	e.Line("cp.async.commit_group")
 }
 
+// codesRow is how many bytes a row of codes, or of weights that are none, has.
+func (e *vectorEmitter) codesRow() int { return e.fit.Inner * chunk / e.chunk() / 2 }
+
 // codesOf finds where the thread's part of a tile's first chunk comes from.
 func (e *vectorEmitter) codesOf(t *vectorTile) {
 	piece := e.r("mad.lo.s32", "%s, %d, %s", e.warp, chunk/2, e.r("shl.b32", "%s, 4", e.r("and.b32", "%s, 7", e.lane)))
 	for i, from := range e.from {
 		i *= 4 / len(e.from)
 		at := e.r("add.s32", "%s, %d", e.r("shr.u32", "%s, 3", e.lane), 4*i)
-		row := e.Make("rd", "add.s64", "%s, %s", t.matrix[i/2].codes, e.wide(e.row(t, at, i/2), strconv.Itoa(e.fit.Inner/2)))
+		row := e.Make("rd", "add.s64", "%s, %s", t.matrix[i/2].codes, e.wide(e.row(t, at, i/2), strconv.Itoa(e.codesRow())))
 		e.Line("add.s64 \t%s, %s, %s", from, row, e.Make("rd", "cvt.u64.u32", "%s", piece))
+	}
+	if e.dense {
+		return
 	}
 	at := e.r("and.b32", "%s, 15", e.lane)
 	lower, scales := e.Make("p", "setp.lt.u32", "%s, 8", at), e.Make("p", "setp.lt.u32", "%s, 16", e.lane)
@@ -616,10 +644,13 @@ func (e *vectorEmitter) bringCodes() {
 		halves, each = 2, 8
 	}
 	for i := range 4 * halves { // rows four apart
-		e.Line("cp.async.cg.shared.global.L2::128B \t[%s+%d], [%s+%d], 16", toCodes, i/4*rowsChunk+i%4*4*chunk/2, e.from[i/each], i%each*4*e.fit.Inner/2)
+		e.Line("cp.async.cg.shared.global.L2::128B \t[%s+%d], [%s+%d], 16", toCodes, i/4*rowsChunk+i%4*4*chunk/2, e.from[i/each], i%each*4*e.codesRow())
 	}
 	for _, from := range e.from {
 		e.Line("add.s64 \t%s, %s, %d", from, from, e.fit.Warps*chunk/2)
+	}
+	if e.dense {
+		return
 	}
 	kind := "ca"
 	if e.scaleBytes() == 16 {
@@ -708,9 +739,12 @@ func (e *vectorEmitter) put(i int, words []string) {
 	if e.blocks != nil {
 		e.putBlocks(number, words)
 	} else {
-		e.Line("st.shared.v4.b32 \t[%s], {%s}", e.r("mad.lo.s32", "%s, 16, %s", number, e.base), strings.Join(e.paired(words), ", "))
+		if !e.dense {
+			words = e.paired(words)
+		}
+		e.Line("st.shared.v4.b32 \t[%s], {%s}", e.r("mad.lo.s32", "%s, 16, %s", number, e.base), strings.Join(words, ", "))
 	}
-	if e.blocks == nil || e.blocks.sums {
+	if e.needsSums() {
 		e.putSum(number, words)
 	}
 	e.Mark(skip)
@@ -829,6 +863,8 @@ func (e *vectorEmitter) tiles() {
 		multiply = e.rowsCodes()
 	case e.blocks != nil:
 		multiply = e.blocks.multiply(e)
+	case e.dense:
+		multiply = e.elements()
 	default:
 		multiply = e.codes()
 	}
@@ -910,7 +946,7 @@ func (e *vectorEmitter) multiply(m multiplication) {
 	e.Line("sub.s32 \t%s, %s, 1", left, left)
 	e.Line("bra \t%s", loop)
 	e.Mark(done)
-	if e.most > 0 {
+	if e.most > 0 || e.dense { // each lane has sums
 		return
 	}
 	for i := range e.acc {
@@ -1088,10 +1124,7 @@ func (e *vectorEmitter) finish(number, parts, residual string) {
 	t := e.of(number)
 	n := e.r("add.s32", "%s, %s", t.n0, e.lane)
 	outside := e.Make("p", "setp.ge.u32", "%s, %d", e.lane, e.tall())
-	outside = e.Make("p", "or.pred", "%s, %s", outside, e.Make("p", "setp.ge.s32", "%s, %s", n, t.count))
-	if e.overlaps() {
-		outside = e.Make("p", "or.pred", "%s, %s", outside, e.Make("p", "setp.lt.s32", "%s, %s", n, e.r("mul.lo.s32", "%s, %d", number, e.tall())))
-	}
+	outside = e.Make("p", "or.pred", "%s, %s", outside, e.made(&t, number, n))
 	end := e.Label()
 	e.Line("@%s bra \t%s", outside, end)
 	if e.form == rope {
@@ -1104,7 +1137,7 @@ func (e *vectorEmitter) finish(number, parts, residual string) {
 		case add:
 			result = e.stored(e.r("add.rn.f32", "%s, %s", e.widened(residual), e.widened(result)))
 		}
-		e.Line("st.global.b16 \t[%s], %s", e.Make("rd", "add.s64", "%s, %s", e.args["y"], e.result(n)), result)
+		e.Line("st.global.b16 \t[%s], %s", e.Make("rd", "add.s64", "%s, %s", e.resultsOf(&t), e.result(n)), result)
 	}
 	e.Mark(end)
 }

@@ -288,6 +288,16 @@ func conversion(mods []string, to, from typ) func(uint64) uint64 {
 		return func(v uint64) uint64 { return ofSingle(float32(ofHalf(v))) }
 	case to == typ{'f', 64} && from == typ{'f', 16} && len(mods) == 0:
 		return func(v uint64) uint64 { return ofDouble(ofHalf(v)) }
+	case to == typ{'f', 32} && from == to && slices.Equal(mods, []string{"rzi"}):
+		return func(v uint64) uint64 { return ofSingle(float32(math.Trunc(float64(single(v))))) }
+	case to == typ{'s', 32} && from == typ{'f', 32} && slices.Equal(mods, []string{"rzi"}):
+		return func(v uint64) uint64 { // the nearest that there is; of NaN 0
+			x := float64(single(v))
+			if x != x {
+				return 0
+			}
+			return to.low(uint64(int64(min(max(x, math.MinInt32), math.MaxInt32))))
+		}
 	case to == typ{'f', 16} && from == typ{'f', 32} && nearest:
 		return func(v uint64) uint64 { return half(float64(single(v))) }
 	case to.kind == 'f' && to.bits > 16 && integer(from) && nearest:

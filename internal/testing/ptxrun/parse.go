@@ -257,6 +257,12 @@ func (p *Program) operand(a ptx.Operand, labels map[string]int) (o operand, err 
 		o.index, err = p.register(a.Name)
 	case a.Kind == ptx.Integer, a.Kind == ptx.Float:
 		o.kind, o.number = 'n', a.Number
+	case strings.HasSuffix(a.Text, "U"): // a selection of bytes, as newer compilers write it
+		o.kind = 'n'
+		if o.number, err = strconv.ParseUint(strings.TrimSuffix(a.Text, "U"), 0, 32); err == nil {
+			break
+		}
+		fallthrough
 	default:
 		err = fmt.Errorf("the operand %s is not understood", a.Text)
 	}

@@ -92,6 +92,10 @@ func TestInstructions(t *testing.T) {
 		{"fma.rn.f64 %rd3, %rd1, %rd2, 0dBFF0000000000000;", d(1 + 0x1p-52), d(1 - 0x1p-53), d(0x1p-53 - 0x1p-105)},
 		{r("cvt.rn.f32.f64 %r3, %rd1"), d(1 + 0x1p-24), 0, f(1)},
 		{"cvt.rn.f64.s32 %rd3, %r1;", 0xffffffff, 0, d(-1)},
+		{r("cvt.rzi.f32.f32 %r3, %r1"), f(-2.75), 0, f(-2)},
+		{r("cvt.rzi.s32.f32 %r3, %r1"), f(-2.75), 0, 0xfffffffe},
+		{r("cvt.rzi.s32.f32 %r3, %r1"), f(3e9), 0, math.MaxInt32},
+		{r("cvt.rzi.s32.f32 %r3, %r1"), nan, 0, 0},
 		{"cvt.s64.s32 %rd3, %r1;", 0xffffffff, 0, math.MaxUint64},
 		{rs("cvt.s8.s32 %rs3, %r1"), 0x1234_5680, 0, 0xff80},
 		{rs("cvt.s16.s8 %rs3, %rs1"), 0x1280, 0, 0xff80},
@@ -122,6 +126,7 @@ func TestInstructions(t *testing.T) {
 		{r("shr.u32 %r3, %r1, %r2"), 0x80000000, 40, 0},
 		{r("shr.s32 %r3, %r1, %r2"), 0x80000000, 40, 0xffffffff},
 		{r("prmt.b32 %r3, %r1, %r2, 0x7410"), 0x33221100, 0x77665544, 0x77441100},
+		{r("prmt.b32 %r3, %r1, %r2, 0x7410U"), 0x33221100, 0x77665544, 0x77441100},
 		{r("prmt.b32 %r3, %r1, %r2, 0x88c3"), 0x80221100, 0x776655c4, 0x0000_ff80},
 		{r("shf.l.wrap.b32 %r3, %r1, %r2, 36"), 0x89abcdef, 0x01234567, 0x12345678},
 		{r("shf.r.wrap.b32 %r3, %r1, %r2, 36"), 0x89abcdef, 0x01234567, 0x789abcde},
@@ -188,7 +193,7 @@ func TestRefusals(t *testing.T) {
 		"ld.global.b32 %r3, [nothing];":         "there is no register nothing",
 		"setp.lt.and.f32 %p1, %r1, %r2, %p2;":   "is not known here",
 		"st.global.b32 [%rd3], %r1;":            "are nobody's",
-		"cvt.rzi.s32.f32 %r3, %r1;":             "is not known here",
+		"cvt.rpi.f32.f32 %r3, %r1;":             "is not known here",
 		"atom.global.add.u32 %r3, [%rd4], %r1;": "is not known here",
 	} {
 		_, err := run(code, 0, 0)

@@ -146,6 +146,9 @@ func (a *assignment) draw() {
 			a.vals[i] = 256 * []int64{1, 1, 1, 1, 2, 2, 3, 4, 8}[a.r.IntN(9)]
 		case a.regular && a.sizes[i] && a.r.IntN(2) == 0:
 			a.vals[i] = int64(16 + a.r.IntN(64))
+			if a.r.IntN(2) == 0 { // as rows of weights that no condition makes whole
+				a.vals[i] = int64(64 * (1 + a.r.IntN(6)))
+			}
 		case i == long && a.sizes[i]:
 			a.vals[i] = int64(1 + a.r.IntN(6000))
 		case a.sizes[i] || a.bound(i):

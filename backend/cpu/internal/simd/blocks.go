@@ -140,6 +140,15 @@ func RowQ6K(dst []float32, w []byte, scales []float32) {
 	rowQ6K(dst, w, scales, n)
 }
 
+// GroupsQ8 sets dst to the products of signed codes of 8 bits and scales, of which there is one for each 32.
+func GroupsQ8(dst []float32, w []byte, scales []float32) {
+	n := len(scales)
+	if len(dst) != 32*n || len(w) != 32*n {
+		panic(fmt.Sprintf("simd: GroupsQ8: len(dst) = %d, len(w) = %d, len(scales) = %d: want 32 and 32 a scale", len(dst), len(w), n))
+	}
+	groupsQ8(dst, w, scales, n)
+}
+
 // packBlocks decodes cols columns from c on, of rows of k: of as many as the implementation takes if whole is set, and
 // else of so many.
 func (w weights) packBlocks(p, s, b []float32, row, rows, c, cols, k int, whole bool, width int) {

@@ -166,6 +166,15 @@ func rowQ6KGeneric(dst []float32, w []byte, scales []float32, n int) {
 }
 
 // packQ4KGeneric is packQ4K for some rows and a panel of any width.
+func groupsQ8Generic(dst []float32, w []byte, scales []float32, n int) {
+	for g, scale := range scales[:n] {
+		to, codes := (*[32]float32)(dst[32*g:]), (*[32]byte)(w[32*g:])
+		for e, code := range codes {
+			to[e] = scale * float32(int8(code))
+		}
+	}
+}
+
 func packQ4KGeneric(dst []float32, w []byte, scales, biases []float32, rows, cols, stride, panel int) {
 	for r := range rows {
 		for g := range cols / 32 {

@@ -191,6 +191,25 @@ func TestRowQ6K(t *testing.T) {
 	})
 }
 
+// Of all codes, exactly.
+func TestGroupsQ8(t *testing.T) {
+	each(t, func(t *testing.T, g *guard) {
+		for n := range 12 {
+			r := rng(uint64(n))
+			dst, w, scales := g.floats(32*n), g.bytes(32*n), random(r, g.floats(n))
+			RoundHalf(scales)
+			for i := range w {
+				w[i] = byte(r.Uint32())
+			}
+			GroupsQ8(dst, w, scales)
+			for e, v := range dst {
+				require.Equal(t, scales[e/32]*float32(int8(w[e])), v, "element %d of %d", e, len(dst))
+			}
+			g.release()
+		}
+	})
+}
+
 func TestHalvesAt(t *testing.T) {
 	each(t, func(t *testing.T, g *guard) {
 		for n := range 40 {
@@ -224,6 +243,7 @@ func TestBlocksLengths(t *testing.T) {
 	require.Panics(t, func() { MatMulBlocks(Q80, nil, 0, nil, nil, nil, nil, 3, 0, 0, make([]float32, MatMulScratch)) })
 	require.Panics(t, func() { ScalesK(make([]float32, 8), make([]float32, 8), make([]byte, 143), 144) })
 	require.Panics(t, func() { ScalesQ6K(make([]float32, 16), make([]byte, 209)) })
+	require.Panics(t, func() { GroupsQ8(make([]float32, 64), make([]byte, 32), make([]float32, 2)) })
 	require.Panics(t, func() { RowQ6K(make([]float32, 256), make([]byte, 209), make([]float32, 16)) })
 }
 

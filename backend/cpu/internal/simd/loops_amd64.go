@@ -449,6 +449,22 @@ func rowQ6K(dst []float32, w []byte, scales []float32, n int) {
 	}
 }
 
+// groupsQ8 is
+//
+//	for e := range 32 * n {
+//		dst[e] = scales[e/32] * float32(int8(w[e]))
+//	}
+func groupsQ8(dst []float32, w []byte, scales []float32, n int) {
+	switch active {
+	case AVX512:
+		groupsQ8AVX512(unsafe.SliceData(dst), unsafe.SliceData(w), unsafe.SliceData(scales), n)
+	case AVX2:
+		groupsQ8AVX2(unsafe.SliceData(dst), unsafe.SliceData(w), unsafe.SliceData(scales), n)
+	default:
+		groupsQ8Generic(dst, w, scales, n)
+	}
+}
+
 // halvesAt is
 //
 //	for i := range dst {
@@ -751,6 +767,12 @@ func rowQ6KAVX512(dst *float32, w *byte, scales *float32, n int)
 
 //go:noescape
 func rowQ6KAVX2(dst *float32, w *byte, scales *float32, n int)
+
+//go:noescape
+func groupsQ8AVX512(dst *float32, w *byte, scales *float32, n int)
+
+//go:noescape
+func groupsQ8AVX2(dst *float32, w *byte, scales *float32, n int)
 
 //go:noescape
 func halvesAtAVX2(dst *float32, src *byte, n, stride int)

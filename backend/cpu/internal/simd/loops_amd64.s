@@ -6040,6 +6040,74 @@ walked1:
 	VZEROUPPER
 	RET
 
+// func groupsQ8AVX512(dst *float32, w *byte, scales *float32, n int)
+TEXT ·groupsQ8AVX512(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ w+8(FP), BX
+	MOVQ scales+16(FP), CX
+	MOVQ n+24(FP), DX
+	SUBQ $1, DX
+	JLT  rest1
+loop1:
+	VPMOVSXBD (BX), Z0
+	VCVTDQ2PS Z0, Z0
+	VBROADCASTSS (CX), Z1
+	VMULPS Z1, Z0, Z0
+	VMOVUPS Z0, (AX)
+	VPMOVSXBD 16(BX), Z1
+	VCVTDQ2PS Z1, Z1
+	VBROADCASTSS (CX), Z2
+	VMULPS Z2, Z1, Z1
+	VMOVUPS Z1, 64(AX)
+	ADDQ $128, AX
+	ADDQ $32, BX
+	ADDQ $4, CX
+	SUBQ $1, DX
+	JGE  loop1
+rest1:
+	ADDQ $1, DX
+	VZEROUPPER
+	RET
+
+// func groupsQ8AVX2(dst *float32, w *byte, scales *float32, n int)
+TEXT ·groupsQ8AVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ w+8(FP), BX
+	MOVQ scales+16(FP), CX
+	MOVQ n+24(FP), DX
+	SUBQ $1, DX
+	JLT  rest1
+loop1:
+	VPMOVSXBD (BX), Y0
+	VPMOVSXBD 8(BX), Y1
+	VCVTDQ2PS Y0, Y0
+	VCVTDQ2PS Y1, Y1
+	VBROADCASTSS (CX), Y2
+	VMULPS Y2, Y0, Y0
+	VMOVUPS Y0, (AX)
+	VBROADCASTSS (CX), Y2
+	VMULPS Y2, Y1, Y1
+	VMOVUPS Y1, 32(AX)
+	VPMOVSXBD 16(BX), Y2
+	VPMOVSXBD 24(BX), Y3
+	VCVTDQ2PS Y2, Y2
+	VCVTDQ2PS Y3, Y3
+	VBROADCASTSS (CX), Y4
+	VMULPS Y4, Y2, Y2
+	VMOVUPS Y2, 64(AX)
+	VBROADCASTSS (CX), Y4
+	VMULPS Y4, Y3, Y3
+	VMOVUPS Y3, 96(AX)
+	ADDQ $128, AX
+	ADDQ $32, BX
+	ADDQ $4, CX
+	SUBQ $1, DX
+	JGE  loop1
+rest1:
+	ADDQ $1, DX
+	VZEROUPPER
+	RET
+
 // func halvesAtAVX2(dst *float32, src *byte, n, stride int)
 TEXT ·halvesAtAVX2(SB), NOSPLIT, $0-32
 	MOVQ dst+0(FP), AX

@@ -423,6 +423,20 @@ func rowQ6K(dst []float32, w []byte, scales []float32, n int) {
 	}
 }
 
+// groupsQ8 is
+//
+//	for e := range 32 * n {
+//		dst[e] = scales[e/32] * float32(int8(w[e]))
+//	}
+func groupsQ8(dst []float32, w []byte, scales []float32, n int) {
+	switch active {
+	case NEON:
+		groupsQ8NEON(unsafe.SliceData(dst), unsafe.SliceData(w), unsafe.SliceData(scales), n)
+	default:
+		groupsQ8Generic(dst, w, scales, n)
+	}
+}
+
 // halvesAt is
 //
 //	for i := range dst {
@@ -670,6 +684,9 @@ func scalesKNEON(scales, biases *float32, w *byte, n, stride int)
 
 //go:noescape
 func rowQ6KNEON(dst *float32, w *byte, scales *float32, n int)
+
+//go:noescape
+func groupsQ8NEON(dst *float32, w *byte, scales *float32, n int)
 
 //go:noescape
 func halvesAtNEON(dst *float32, src *byte, n, stride int)

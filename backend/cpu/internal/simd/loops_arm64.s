@@ -4288,6 +4288,61 @@ again1:
 walked1:
 	RET
 
+// func groupsQ8NEON(dst *float32, w *byte, scales *float32, n int)
+TEXT ·groupsQ8NEON(SB), NOSPLIT, $0-32
+	MOVD dst+0(FP), R0
+	MOVD w+8(FP), R1
+	MOVD scales+16(FP), R2
+	MOVD n+24(FP), R3
+	SUBS $1, R3, R3
+	BLT  rest1
+loop1:
+	FMOVS.P 4(R2), F0
+	FMOVQ 0(R1), F1
+	VSXTLB(1, 2)
+	VSXTLB2(1, 4)
+	VSXTLH2(2, 3)
+	VSXTLH(2, 2)
+	VSXTLH2(4, 5)
+	VSXTLH(4, 4)
+	VSCVTF(2, 2)
+	VSCVTF(3, 3)
+	VSCVTF(4, 4)
+	VSCVTF(5, 5)
+	VFMULE(0, 0, 2, 2)
+	VST1.P [V2.S4], 16(R0)
+	VFMULE(0, 0, 3, 3)
+	VST1.P [V3.S4], 16(R0)
+	VFMULE(0, 0, 4, 4)
+	VST1.P [V4.S4], 16(R0)
+	VFMULE(0, 0, 5, 5)
+	VST1.P [V5.S4], 16(R0)
+	FMOVQ 16(R1), F1
+	VSXTLB(1, 6)
+	VSXTLB2(1, 8)
+	VSXTLH2(6, 7)
+	VSXTLH(6, 6)
+	VSXTLH2(8, 9)
+	VSXTLH(8, 8)
+	VSCVTF(6, 6)
+	VSCVTF(7, 7)
+	VSCVTF(8, 8)
+	VSCVTF(9, 9)
+	VFMULE(0, 0, 6, 6)
+	VST1.P [V6.S4], 16(R0)
+	VFMULE(0, 0, 7, 7)
+	VST1.P [V7.S4], 16(R0)
+	VFMULE(0, 0, 8, 8)
+	VST1.P [V8.S4], 16(R0)
+	VFMULE(0, 0, 9, 9)
+	VST1.P [V9.S4], 16(R0)
+	ADD  $32, R1, R1
+	SUBS $1, R3, R3
+	BGE  loop1
+rest1:
+	ADD  $1, R3, R3
+	RET
+
 // func halvesAtNEON(dst *float32, src *byte, n, stride int)
 TEXT ·halvesAtNEON(SB), NOSPLIT, $0-32
 	MOVD dst+0(FP), R0

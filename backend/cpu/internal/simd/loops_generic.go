@@ -290,6 +290,15 @@ func rowQ6K(dst []float32, w []byte, scales []float32, n int) {
 	rowQ6KGeneric(dst, w, scales, n)
 }
 
+// groupsQ8 is
+//
+//	for e := range 32 * n {
+//		dst[e] = scales[e/32] * float32(int8(w[e]))
+//	}
+func groupsQ8(dst []float32, w []byte, scales []float32, n int) {
+	groupsQ8Generic(dst, w, scales, n)
+}
+
 // halvesAt is
 //
 //	for i := range dst {

@@ -163,6 +163,14 @@ func neonBlocks(t *testing.T, m *machine) {
 		groupSumsGeneric(sums, x, 32)
 		return sums
 	}
+	codes, scales := bytes(3*32), random(rng(4), floats(3))
+	for i := range codes {
+		codes[i] = byte(37 * i)
+	}
+	want, got := floats(len(codes)), floats(len(codes))
+	groupsQ8Generic(want, codes, scales, 3)
+	m.call("groupsQ8NEON", got, codes, scales, 3)
+	sameFloats(t, want, got, "groups of 8 bits")
 	for f, layout := range blocks {
 		name := fmt.Sprintf("matVec%sNEON", layout.name)
 		product := func(y, x []float32, w *blockMatrix) {

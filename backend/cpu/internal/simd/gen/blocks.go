@@ -313,6 +313,22 @@ func rowBlocks(f blockFormat) func(m machine) {
 	}
 }
 
+// groupsQ8 decodes n groups of 32 signed codes, whose scales lie elsewhere.
+func groupsQ8(m machine) {
+	dst, w, scales, n := m.stream("dst"), m.stream("w"), m.stream("scales"), m.arg("n")
+	m.loop(n, 1, func() {
+		scale := m.scalars(scales)[0]
+		for of16 := range 2 {
+			for _, v := range m.signedCodes(w, 0, 16*of16) {
+				m.times(v, scale)
+				m.store(dst, 0, v)
+			}
+		}
+		w.skip(32)
+	})
+	m.end()
+}
+
 // packBlocks decodes columns of rows of blocks of one or two groups as packQ does, with 8 bits less 128.
 func packBlocks(f blockFormat) func(m machine) {
 	return func(m machine) {

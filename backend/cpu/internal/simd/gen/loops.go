@@ -184,6 +184,10 @@ var loops = []loop{
 	for i := range 256 * n {
 		dst[i] = scales[i/16] * code i
 	}`},
+	{name: "groupsQ8", assembly: "func(dst *float32, w *byte, scales *float32, n int)", body: groupsQ8, doc: `
+	for e := range 32 * n {
+		dst[e] = scales[e/32] * float32(int8(w[e]))
+	}`},
 	{name: "halvesAt", assembly: "func(dst *float32, src *byte, n, stride int)", lengthOf: "dst", narrow: true, body: halvesAt, doc: `
 	for i := range dst {
 		dst[i] = the value of the f16 at src[i*stride:]
