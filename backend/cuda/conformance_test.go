@@ -21,7 +21,7 @@ func TestConformance(t *testing.T) {
 	parted := func(members []string, _ func(string) string) []string { return sample.Parted(members) }
 	for name, o := range map[string]cuda.Options{"graph": {Plan: cuda.Edges}, "full": {Plan: cuda.Edges, Full: true}, "chain": {Plan: cuda.Chain}, "stream": {Plan: cuda.Stream},
 		// The code of package ptxmatrix for GPUs of compute capability 8.0 and 8.9, which later ones run too.
-		"ampere": cuda.Options{Plan: cuda.Stream}.As(8, 0, 164<<10), "ada": cuda.Options{Plan: cuda.Stream}.As(8, 9, 100<<10),
+		"ampere": {Plan: cuda.Stream, Capability: "8.0"}, "ada": {Plan: cuda.Stream, Capability: "8.9"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conformance.Run(t, func() backend.Device {

@@ -3,10 +3,10 @@
 package cuda
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -49,6 +49,8 @@ type Options struct {
 	// NoWarpgroups keeps products and attention from the code of package ptxmatrix, which GPUs run where there is some for them, unless
 	// Library has the kernels.
 	NoWarpgroups bool
+	// Capability has the code of that package that is for GPUs of an older compute capability, "8.0" or "8.9": newer ones run it too. "": the GPU's own.
+	Capability string
 
 	// archive, if not nil, has the compiled kernels of source files: tests run on machines without a compiler.
 	archive *prebuilt.Archive
@@ -56,9 +58,13 @@ type Options struct {
 	image func(ctx context.Context, in air.Input, form nvptx.Launch) ([]byte, error)
 	// fitted has images launched as the code of package ptxmatrix is.
 	fitted bool
-	// as, if not zero, has the code of package ptxmatrix for other GPUs: tests have one GPU.
-	as ptxmatrix.GPU
 }
+
+// capabilities are the values of [Options.Capability].
+var capabilities = []string{"8.0", "8.9"}
+
+// elders are the GPUs for which there is code then.
+var elders = []ptxmatrix.GPU{{Major: 8, Memory: 164 << 10}, {Major: 8, Minor: 9, Memory: 100 << 10}}
 
 // Plan is how the commands of a replay are launched.
 type Plan uint8
@@ -138,6 +144,9 @@ type limits struct {
 
 // Open opens the GPU that the options name.
 func Open(ctx context.Context, o Options) (_ *Device, err error) {
+	if o.Capability != "" && !slices.Contains(capabilities, o.Capability) {
+		return nil, fmt.Errorf("cuda: code for compute capability %q: there is some for %s", o.Capability, strings.Join(capabilities, " and "))
+	}
 	all, err := List()
 	if err != nil {
 		return nil, err
@@ -198,7 +207,12 @@ func Open(ctx context.Context, o Options) (_ *Device, err error) {
 		d.mma = nvptx.AllMMA
 	}
 	if o.Library == "" && (o.image == nil || o.fitted) && !o.NoWarpgroups {
-		d.matrix = cmp.Or(o.as, ptxmatrix.GPU{Major: d.Major, Minor: d.Minor, Memory: d.limits.optin + 1<<10})
+		d.matrix = ptxmatrix.GPU{Major: d.Major, Minor: d.Minor, Memory: d.limits.optin + 1<<10}
+		if o.Capability != "" {
+			elder := elders[slices.Index(capabilities, o.Capability)]
+			elder.Memory = min(elder.Memory, d.matrix.Memory)
+			d.matrix = elder
+		}
 	}
 	if err := d.believe(o.Measured); err != nil {
 		return nil, errors.Join(err, d.gpu.Close(), d.cache.Close())

@@ -22,6 +22,7 @@ var Driver = backend.Driver{
 		{Name: "full", Type: backend.Switch, Flag: "--cuda-full", Help: "Every launch begins when those before it have ended.", Default: "false"},
 		{Name: "no-mma", Type: backend.Switch, Flag: "--cuda-no-mma", Help: "Nothing is multiplied by tensor cores.", Default: "false"},
 		{Name: "no-warpgroups", Type: backend.Switch, Help: "Products and attention are the compiler's code, also where there is some that was written for tensor cores.", Default: "false"},
+		{Name: "capability", Type: backend.Choice, Choices: capabilities, Help: "What was written for tensor cores is the code for GPUs of this compute capability, which newer ones run too.", Default: "the GPU's own"},
 		{Name: "memory", Type: backend.Bytes, Flag: "--memory", Help: "Most memory that buffers may take.", Default: "what the GPU has"},
 		{Name: "pool", Type: backend.Bytes, Help: "Most memory of closed buffers that is kept for others.", Default: "256MiB, at most a sixteenth of the GPU's"},
 	},
@@ -54,7 +55,7 @@ func openBy(ctx context.Context, s backend.Settings) (backend.Closer, error) {
 	}
 	return Open(ctx, Options{
 		Device: s.Text("gpu"), Library: s.Text("library"), Trust: s.On("trust"), Plan: Plan(s.Index("plan", Auto.String())), Measured: measured,
-		Full: s.On("full"), NoMMA: s.On("no-mma"), NoWarpgroups: s.On("no-warpgroups"), Memory: s.Bytes("memory"), Pool: s.Bytes("pool"),
+		Full: s.On("full"), NoMMA: s.On("no-mma"), NoWarpgroups: s.On("no-warpgroups"), Capability: s.Text("capability"), Memory: s.Bytes("memory"), Pool: s.Bytes("pool"),
 	})
 }
 

@@ -26,6 +26,7 @@ type attention struct {
 	coded  bool     // keys and values are codes of 8 bits, with scales
 	width  int      // elements of a head
 	causal bool
+	gpu    GPU
 }
 
 const (
@@ -43,12 +44,12 @@ var attentionNames = regexp.MustCompile(`^sdpa_rows_(float16_t|bfloat16_t)_(?:(6
 // causalConstant is the index of the function constant do_causal.
 const causalConstant = 22
 
-func attentionOf(k *air.Kernel, constants []ir.FunctionConstant) *attention {
+func attentionOf(k *air.Kernel, constants []ir.FunctionConstant, gpu GPU) *attention {
 	m := attentionNames.FindStringSubmatch(k.Name)
 	if m == nil {
 		return nil
 	}
-	a := &attention{source: k, elem: ir.F16}
+	a := &attention{source: k, elem: ir.F16, gpu: gpu}
 	if m[1] == "bfloat16_t" {
 		a.elem = ir.BF16
 	}
@@ -67,8 +68,10 @@ func (a *attention) Fit(groups [3]uint64, given Given) Fit {
 		groups[1] = min(groups[1], uint64(given.Rows))
 	}
 	switch {
-	case groups[1] < leastQueries:
+	case groups[1] < leastQueries && a.gpu.warpgroups():
 		return a.few(groups, given)
+	case groups[1] < leastQueries: // there are no clusters
+		return Fit{}
 	case a.width > widest || a.coded:
 		return Fit{}
 	}
@@ -121,6 +124,9 @@ func (a *attention) Emit(launch nvptx.Launch, f Fit) []byte {
 		return a.emitFew(launch, f)
 	}
 	e := &attend{attention: a, entry: entry{kernel: a.source, launch: launch, typ: a.elem}}
+	if !a.gpu.warpgroups() {
+		e.target = elder(launch)
+	}
 	e.parameters()
 	e.place()
 	e.queries()
@@ -310,8 +316,12 @@ func (e *attend) scores(row, unit string) (out [][4]string) {
 	}
 	name := e.typ.String()
 	for j := range keys / 8 {
-		acc := e.zeros()
+		sums := [][4]string{e.zeros()}
 		for t := range at {
+			if t == (len(at)+1)/2 && e.halves() {
+				sums = append(sums, e.zeros())
+			}
+			acc := sums[len(sums)-1]
 			var b [4]string
 			for i := range b {
 				b[i] = e.New("r")
@@ -321,10 +331,26 @@ func (e *attend) scores(row, unit string) (out [][4]string) {
 				e.Line("mma.sync.aligned.m16n8k16.row.col.f32.%s.%s.f32 \t{%s}, {%s}, {%s}, {%s}", name, name, list(acc[:]), list(e.q[2*t+i][:]), list(b[2*i:2*i+2]), list(acc[:]))
 			}
 		}
+		acc := e.joined(sums)
 		for i := range acc {
 			acc[i] = e.r("mul.rn.f32", "%s, %s", acc[i], e.args["scale"])
 		}
 		out = append(out, acc)
+	}
+	return out
+}
+
+// halves reports whether a sum by tensor cores is made in two halves, which are added. Those of compute capability 8.0 lose up to ten times 2^−24 of all magnitudes with
+// each eight products: of the 64 of a tile, or of 128 elements of a head, that is more than the bound of a sum.
+func (a *attention) halves() bool { return !a.gpu.warpgroups() }
+
+// joined is the sum of sums.
+func (e *attend) joined(sums [][4]string) [4]string {
+	out := sums[0]
+	for _, s := range sums[1:] {
+		for i := range out {
+			out[i] = e.r("add.rn.f32", "%s, %s", out[i], s[i])
+		}
 	}
 	return out
 }
@@ -409,9 +435,13 @@ func (e *attend) values(parts [2][][4]string, row, unit string, factor [2]string
 		for w := range 2 {
 			e.Line("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 \t{%s}, [%s+%d]", list(v[4*w:4*w+4]), at, e.tile()+w*32*pitch)
 		}
-		var acc [2][4]string
-		acc[0], acc[1] = e.zeros(), e.zeros()
+		var sums [2][][4]string
 		for k := range v {
+			for p := range sums {
+				if k == 0 || k == len(v)/2 && p == 0 && e.halves() { // second parts are so small that it does not matter what of their sum is lost
+					sums[p] = append(sums[p], e.zeros())
+				}
+			}
 			if infinite != "" {
 				v[k] = e.finite(v[k], infinite)
 			}
@@ -419,10 +449,11 @@ func (e *attend) values(parts [2][][4]string, row, unit string, factor [2]string
 			e.Line("mov.b32 \t{%s, %s}, %s", low, high, v[k])
 			b := []string{e.widened(low), e.widened(high)}
 			for p := range parts {
-				a := parts[p][k]
-				e.Line("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 \t{%s}, {%s}, {%s}, {%s}", list(acc[p][:]), list([]string{a[0], a[2], a[1], a[3]}), list(b), list(acc[p][:]))
+				a, acc := parts[p][k], sums[p][len(sums[p])-1]
+				e.Line("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 \t{%s}, {%s}, {%s}, {%s}", list(acc[:]), list([]string{a[0], a[2], a[1], a[3]}), list(b), list(acc[:]))
 			}
 		}
+		acc := [2][4]string{e.joined(sums[0]), e.joined(sums[1])}
 		for i := range e.o[j] {
 			both := e.r("add.rn.f32", "%s, %s", acc[0][i], acc[1][i])
 			// The second part of a weight may be 0 or below, and a value infinite: the first part's product says what comes of that.

@@ -2,12 +2,14 @@ package ptxmatrix_test
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/backend/internal/ptxmatrix"
 	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/internal/testing/ptxrun"
 	"github.com/mlxc/mlxc/internal/testing/sample"
@@ -25,21 +27,26 @@ func TestAttention(t *testing.T) {
 		causal, odd, harsh bool
 		launch             nvptx.Launch
 		dtype              ir.DType
+		gpu                ptxmatrix.GPU
 	}
 	for _, x := range sample.Of(t, "attention in tiles", []attention{
-		{"sdpa_rows_float16_t_64_64", 4, 2, 64, 20, 37, true, false, false, nvptx.Launch{Values: true}, ir.F16},
-		{"sdpa_rows_float16_t_64_64", 1, 1, 64, 70, 0, true, false, true, nvptx.Launch{}, ir.F16},
-		{"sdpa_rows_bfloat16_t_128_128", 2, 2, 128, 66, 64, false, false, false, nvptx.Launch{Values: true, Moving: true}, ir.BF16},
-		{"sdpa_rows_float16_t_128_128", 2, 1, 128, 17, 100, true, true, false, nvptx.Launch{Moving: true}, ir.F16},
-		{"sdpa_rows_bfloat16_t_96_96", 3, 3, 96, 16, 1, true, true, true, nvptx.Launch{Values: true, Programmatic: true}, ir.BF16},
-		{"sdpa_rows_float16_t_96_96", 1, 1, 96, 64, 70, false, false, false, nvptx.Launch{Values: true}, ir.F16},
-	}, 4) {
-		t.Run(x.name, func(t *testing.T) {
+		{"sdpa_rows_float16_t_64_64", 4, 2, 64, 20, 37, true, false, false, nvptx.Launch{Values: true}, ir.F16, ptxmatrix.Hopper},
+		{"sdpa_rows_float16_t_64_64", 1, 1, 64, 70, 0, true, false, true, nvptx.Launch{}, ir.F16, ptxmatrix.Hopper},
+		{"sdpa_rows_bfloat16_t_128_128", 2, 2, 128, 66, 64, false, false, false, nvptx.Launch{Values: true, Moving: true}, ir.BF16, ptxmatrix.Hopper},
+		{"sdpa_rows_float16_t_128_128", 2, 1, 128, 17, 100, true, true, false, nvptx.Launch{Moving: true}, ir.F16, ptxmatrix.Hopper},
+		{"sdpa_rows_bfloat16_t_96_96", 3, 3, 96, 16, 1, true, true, true, nvptx.Launch{Values: true, Programmatic: true}, ir.BF16, ptxmatrix.Hopper},
+		{"sdpa_rows_float16_t_96_96", 1, 1, 96, 64, 70, false, false, false, nvptx.Launch{Values: true}, ir.F16, ptxmatrix.Hopper},
+		{"sdpa_rows_float16_t_64_64", 2, 1, 64, 70, 3, true, false, true, nvptx.Launch{Values: true}, ir.F16, ada},
+		{"sdpa_rows_bfloat16_t_128_128", 2, 2, 128, 20, 64, true, false, true, nvptx.Launch{Moving: true}, ir.BF16, ada},
+		{"sdpa_rows_float16_t_96_96", 1, 1, 96, 17, 70, false, true, false, nvptx.Launch{Values: true, Programmatic: true}, ir.F16, ampere},
+	}, 5) {
+		t.Run(fmt.Sprint(x.name, " ", x.gpu.Major), func(t *testing.T) {
 			causal := ir.FunctionConstant{Index: 22, Name: "do_causal", Type: ir.Bool}
 			if x.causal {
 				causal.Bits = 1
 			}
-			k, p := described(t, x.name, causal)
+			k, p := describedFor(t, x.gpu, x.name, causal)
+			require.Nil(t, ptxmatrix.Of(k, nil, ptxmatrix.GPU{}), "for no GPU there is code")
 			r := rand.New(rand.NewPCG(uint64(x.width), uint64(x.queries)))
 			n := number16{x.dtype}
 			m := &ptxrun.Memory{}

@@ -16,6 +16,8 @@
 // Weights of 16 bits that are no codes are not decoded: both factors of a wgmma lie in shared memory then, stages have 64 elements, and there are blocks of 256
 // rows and 128 columns too.
 //
+// On other GPUs a block makes 256 columns of up to 64 rows, and each of its eight warps multiplies by itself (mma.sync).
+//
 // In a product of many rows with GGML's blocks the same is done with weights that are f32: each is the sum of two numbers of 16 bits, or a whole number, in units of its
 // block, and a rest that its group shares.
 //

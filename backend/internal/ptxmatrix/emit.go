@@ -24,6 +24,7 @@ type emitter struct {
 	y, N, K, M                              string
 	base                                    string // of shared memory
 	acc                                     []string
+	others                                  string // predicate: the thread has no sums, which others of the block have; "": all have
 
 	// What the thread brings of a stage: some bytes of codes, of some rows of x, and of scales or biases.
 	codesFrom                                      []string // of rows eight apart; of weights of 16 bits, denseApart
@@ -57,7 +58,7 @@ const ring = 4
 // Emit implements [Kernel].
 func (p *product) Emit(launch nvptx.Launch, f Fit) []byte {
 	if f.Teams > 0 {
-		return p.few(f.Most, f.Streamed).Emit(launch, f)
+		return p.few(f.Most, f.Streamed, Hopper).Emit(launch, f)
 	}
 	e := &emitter{product: p, entry: entry{kernel: p.source, launch: launch, typ: p.elem}, fit: f}
 	if f.Splits > 1 {
@@ -616,7 +617,8 @@ func (e *emitter) holds() bool { return !e.dense() && (e.typ == ir.F16 || e.bits
 // fits, rounding it to f32 and then to 16 bits, as the term does, is the same as rounding it once, as fma does. It fits if
 // the exponents of scale and bias are not far apart: from the lowest bit of both to the highest of the sum there are then at most 24
 // bits. With a bias of 0 it always fits. Two of them lie side by side in a word.
-// Its halves are compared together: that of a scale is less than 2^15, which is added to that of a bias.
+// Its halves are compared together: that of a scale is less than 2^15, which is added to that of a bias. An exponent of 0 stands for that of 1: taken as it is, rows are
+// rounded twice that need not be, and none the other way round.
 func (e *entry) apart(bits int, scale, bias, some string) {
 	fraction, most := 10, 31
 	if e.typ == ir.BF16 {
@@ -625,16 +627,17 @@ func (e *entry) apart(bits int, scale, bias, some string) {
 	// The sum is below 2^(1 + max(exponent of the scale + bits, exponent of the bias) + 1).
 	below, above := 24-fraction-bits-2, 24-fraction-2
 	const half, rest, lowest = 0x10001, 0x7FFF7FFF, 0x80008000
-	exponents, one := most<<fraction*half, 1<<fraction*half
-	s := e.r("max.u16x2", "%s, %s", e.r("and.b32", "%s, %d", scale, exponents), e.r("mov.b32", "%d", one))
+	exponents := most << fraction * half
+	s := e.r("and.b32", "%s, %d", scale, exponents)
 	// 0xEA: (a & b) | c
-	b := e.r("max.u16x2", "%s, %s", e.r("lop3.b32", "%s, %d, %d, 0xEA", bias, exponents, lowest), e.r("mov.b32", "%d", lowest|one))
-	distance := e.r("sub.s32", "%s, %s", b, s)
-	near := e.r("max.u16x2", "%s, %s", distance, e.r("mov.b32", "%d", lowest-below<<fraction*half))
-	near = e.r("min.u16x2", "%s, %s", near, e.r("mov.b32", "%d", lowest+above<<fraction*half))
-	far := e.r("add.s32", "%s, %d", e.r("xor.b32", "%s, %s", near, distance), rest)
+	distance := e.r("sub.s32", "%s, %s", e.r("lop3.b32", "%s, %d, %d, 0xEA", bias, exponents, lowest), s)
+	distance = e.r("shr.u32", "%s, 1", distance) // whose lowest bits are 0, so that the upper bits of halves are free: they tell what is the larger number
+	least := e.r("add.s32", "%s, %d", distance, lowest-(lowest-below<<fraction*half)/2)
+	most = lowest + (lowest+above<<fraction*half)/2
+	greatest := e.r("sub.s32", "%s, %s", e.r("mov.b32", "%d", most), distance)
 	there := e.r("add.s32", "%s, %d", e.r("and.b32", "%s, %d", bias, rest), rest)
-	e.Line("lop3.b32 \t%s, %s, %s, %s, 0xF8", some, some, far, there) // a | (b & c)
+	far := e.r("lop3.b32", "%s, %s, %s, 0x2A", least, greatest, there) // ^(a & b) & c
+	e.Line("or.b32 \t%s, %s, %s", some, some, far)
 }
 
 // phase is of how many elements of the inner index tensor cores add up the products: what they cut off stays within the bound of

@@ -26,6 +26,14 @@ type entry struct {
 	resident     int    // how many blocks are to share a multiprocessor, 0 if any number may: an assembler that is not told saves registers, or takes too many
 }
 
+// elder is the target of code for compute capability 8.0, which newer GPUs run too. Only these begin launches early.
+func elder(launch nvptx.Launch) string {
+	if launch.Programmatic {
+		return "sm_90"
+	}
+	return "sm_80"
+}
+
 // wait waits for the launches before, if it may begin before they have ended.
 func (e *entry) wait() {
 	if e.launch.Programmatic {

@@ -1,9 +1,15 @@
 package ptxmatrix
 
-// FitOf is how a product of matrices is launched by blocks of so many rows, of which so many share the inner index.
+// FitOf is how a product of matrices is launched by blocks of so many rows, or teams of which so many share the inner index.
 func FitOf(k Kernel, groups [3]uint64, given Given, rows, splits int) (Fit, bool) {
-	if p, ok := k.(*fullProduct); ok {
+	switch p := k.(type) {
+	case *warpProduct:
+		return p.fit(groups, given, rows, splits)
+	case *fullProduct:
 		return p.fit(groups, given, rows)
 	}
 	return k.(*product).fit(groups, given, rows, splits)
 }
+
+// WarpPhase is of how many elements of the inner index tensor cores of compute capability 8.0 add up the products.
+func WarpPhase(inner int) int { return warpPhase(inner) }

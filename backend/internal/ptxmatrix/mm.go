@@ -20,14 +20,20 @@ import (
 // A sum in which one of both is not finite, or something that it is multiplied with, is not finite either, though it may be NaN where the term has an
 // infinity, or where a weight alone is too large for f16. Such sums are made again, by the thread that has them, one product after another as the term
 // says (again).
+//
+// On GPUs whose tensor cores take products of one warp only blocks are half as wide, and each of eight warps multiplies by itself.
 type blockProduct struct {
 	*product
 	format *blockFormat
+	gpu    GPU
 }
+
+// alone reports whether warps multiply by themselves.
+func (p *blockProduct) alone() bool { return !p.gpu.warpgroups() }
 
 var namedBlockProduct = regexp.MustCompile(`^ggml_mul_mm_(q4_K|q6_K|q8_0|q4_0)_(f16|bf16)$`)
 
-func blockProductOf(k *air.Kernel) *blockProduct {
+func blockProductOf(k *air.Kernel, gpu GPU) *blockProduct {
 	m := namedBlockProduct.FindStringSubmatch(k.Name)
 	if m == nil {
 		return nil
@@ -36,7 +42,7 @@ func blockProductOf(k *air.Kernel) *blockProduct {
 	if m[2] == "bf16" {
 		p.elem = ir.BF16
 	}
-	return &blockProduct{p, blockFormats[m[1]]}
+	return &blockProduct{p, blockFormats[m[1]], gpu}
 }
 
 // codeSlots are those of chunks: one that is multiplied, and one on its way.
@@ -45,10 +51,23 @@ const codeSlots = 2
 // phases is how many parts of the inner index have their products added up by tensor cores each; the sums of these phases are added. What tensor cores lose of a
 // phase, all of whose magnitudes may be there from its start, stays within the bound of the whole sum (docs/terms.md): in units of 2^−24 of all magnitudes
 // 16 products lose at most 8 (2^−25 of the largest exponent each), what they are added to half a unit, and the result two. It is 0 if no phase is short enough.
+//
+// Of compute capability 8.0 eight products lose 8, one unit each, and the result two. Whole numbers and rests may be twice as large as weights there, whose sums are multiplied once a chunk, and weights that are the sum of two numbers are off
+// themselves, by no more than 4 in f16 and 64 in bf16.
 func (p *blockProduct) phases(inner int) int {
-	lost := 21 // 16 elements are two times 16 products
+	lost, off := 21, 0 // 16 elements are two times 16 products
 	if p.whole() {
 		lost = 12 // with those of rests, two for 16
+	}
+	if p.alone() {
+		switch {
+		case p.whole():
+			lost = 46
+		case p.elem == ir.BF16:
+			lost, off = 40, 64
+		default:
+			lost, off = 40, 4
+		}
 	}
 	bound := float64(inner)
 	if inner > 4096 {
@@ -56,7 +75,7 @@ func (p *blockProduct) phases(inner int) int {
 	}
 	chunks := inner / chunk
 	for n := 1; n <= chunks; n++ {
-		if float64((chunks+n-1)/n*chunk/16*lost+n-1) <= bound {
+		if float64((chunks+n-1)/n*chunk/16*lost+off+n-1) <= bound {
 			return n
 		}
 	}
@@ -80,18 +99,28 @@ func (p *blockProduct) Fit(groups [3]uint64, given Given) Fit {
 		return Fit{}
 	}
 	best := Fit{}
-	rows, wide := p.tiles(groups)
+	across := 0
+	if p.alone() {
+		across = columns / 2
+	}
 	least := uint64(0)
 	// Cycles of a chunk: of tensor cores, or of decoding.
 	cycles := []uint64{0, 5400, 4800} // two factors always have phases, and no tiles of 128 rows
 	if p.whole() {
 		cycles = []uint64{4900, 3300, 2800}
 	}
+	if p.alone() { // a guess
+		cycles = []uint64{0, 4600, 2700}
+		if p.whole() {
+			cycles = []uint64{0, 2600, 1900}
+		}
+	}
 	for i, c := range []int{128, 64, 32} {
-		f := Fit{Rows: c, Aligned: given.Aligned, Long: phases > 1, Inner: int(k)}
-		if f.Long && c > 64 || p.memory(f) > sharedMemory { // a thread has no registers for what phases before have added up, or a block no memory
+		f := Fit{Rows: c, Aligned: given.Aligned, Long: phases > 1, Inner: int(k), Columns: across}
+		if f.Long && c > 64 || p.memory(f) > p.gpu.Memory-reserved { // a thread has no registers for what phases before have added up, or a block no memory
 			continue
 		}
+		rows, wide := p.tiles(groups, f)
 		blocks := wide * ((rows + uint64(c) - 1) / uint64(c))
 		m := uint64(max(1, given.Multiprocessors))
 		if cost := (blocks + m - 1) / m * cycles[i]; least == 0 || cost < least {
@@ -102,8 +131,9 @@ func (p *blockProduct) Fit(groups [3]uint64, given Given) Fit {
 }
 
 // tiles is how many rows a grid of tiles of 32 by 32 results makes results for, and how many blocks lie side by side.
-func (*blockProduct) tiles(groups [3]uint64) (rows, wide uint64) {
-	return 32 * groups[1], (groups[0] + 7) / 8
+func (*blockProduct) tiles(groups [3]uint64, f Fit) (rows, wide uint64) {
+	n := uint64(f.columns() / 32)
+	return 32 * groups[1], (groups[0] + n - 1) / n
 }
 
 // Rows implements [Kernel].
@@ -114,8 +144,8 @@ func (*blockProduct) Wide(name string) bool { return name == "x" || name == "w" 
 
 // Launch implements [Kernel].
 func (p *blockProduct) Launch(groups [3]uint64, f Fit) (grid [3]uint64, threadsOf, shared uint32) {
-	rows, wide := p.tiles(groups)
-	return [3]uint64{(rows + uint64(f.Rows) - 1) / uint64(f.Rows), wide, 1}, threads, uint32(p.memory(f))
+	rows, wide := p.tiles(groups, f)
+	return [3]uint64{(rows + uint64(f.Rows) - 1) / uint64(f.Rows), wide, 1}, uint32(f.blockThreads()), uint32(p.memory(f))
 }
 
 // xBytes are those of x of a stage.
@@ -124,12 +154,23 @@ func (*blockProduct) xBytes(f Fit) int { return 2 * depth * f.Rows }
 // xSlots is how many stages of x lie in shared memory: one that is multiplied, one that may be still, and one or two on their way. With more, copies of
 // chunks, which come with those of x, would be waited for too late.
 func (p *blockProduct) xSlots(f Fit) int {
+	if p.alone() { // none may be still
+		return 3
+	}
 	return max(3, min(4, (sharedMemory-p.beside(f))/p.xBytes(f)))
+}
+
+// ahead is how many stages of x are on their way.
+func (p *blockProduct) ahead(f Fit) int {
+	if p.alone() {
+		return p.xSlots(f) - 1
+	}
+	return p.xSlots(f) - 2
 }
 
 // beside is what a block has in shared memory beside x: chunks, sums of x, and what is lost to alignment.
 func (p *blockProduct) beside(f Fit) int {
-	return codeSlots*columns*p.format.pitch + p.sumBytes(f) + alignment
+	return codeSlots*f.columns()*p.format.pitch + p.sumBytes(f) + alignment
 }
 
 func (p *blockProduct) memory(f Fit) int {
@@ -155,6 +196,7 @@ type blockEmitter struct {
 	use    string
 	parts  [blockRing][2][4]string // left factors: of weights rounded, and of the rest
 	pair   string                  // twice the thread's number in its four: the first of its bytes in 8
+	lane0  string                  // where warps multiply by themselves: where in an eight of rows of x, and 16 bytes of them, the lane finds its part of a matrix, from the first place of shared memory on
 }
 
 // blockRing is how many pairs of left factors a thread has.
@@ -163,6 +205,9 @@ const blockRing = 2
 // Emit implements [Kernel].
 func (p *blockProduct) Emit(launch nvptx.Launch, f Fit) []byte {
 	e := &blockEmitter{of: p, format: p.format, emitter: &emitter{product: p.product, entry: entry{kernel: p.source, launch: launch, typ: p.elem}, fit: f}}
+	if p.alone() {
+		e.resident, e.target = 1, elder(launch)
+	}
 	e.parameters()
 	e.place()
 	e.tile(0)
@@ -178,7 +223,7 @@ func (p *blockProduct) Emit(launch nvptx.Launch, f Fit) []byte {
 	e.Line("bar.sync \t0") // shared memory is free for sums that are made again
 	e.remade(e.again)
 	e.results()
-	return e.text(threads)
+	return e.text(f.blockThreads())
 }
 
 func (e *blockEmitter) rowBytes() int { return e.fit.Inner / chunk * e.format.bytes }
@@ -223,11 +268,12 @@ func (e *blockEmitter) loadsOfBlocks() {
 	to = e.r("mad.lo.s32", "%s, %d, %s", e.r("shr.u32", "%s, 3", unit), 128*e.fit.Rows, to)
 	e.xTo = e.r("add.s32", "%s, %s", to, e.base)
 	e.rows = nil
-	for j := 0; j < e.fit.Rows; j += 32 {
+	for j := 0; j < e.fit.Rows; j += e.fit.blockThreads() / 16 {
 		e.rows = append(e.rows, e.Make("p", "setp.lt.s32", "%s, %s", e.r("add.s32", "%s, %d", m, j), e.M))
 	}
 	e.left = e.r("mov.b32", "%d", e.fit.Inner)
 	e.slotBring, e.slotUse = e.r("mov.b32", "0"), e.r("mov.b32", "0")
+	e.lane0 = e.lanes()
 	e.descriptor = e.r("or.b32", "%s, %d", e.r("shr.u32", "%s, 4", e.base), 1<<16)
 	for i := range e.parts {
 		for j := range e.parts[i] {
@@ -246,13 +292,13 @@ func (e *blockEmitter) bringX() {
 	for i, ok := range e.rows {
 		from := e.xFrom
 		if i > 0 {
-			from = e.Make("rd", "add.s64", "%s, %d", from, int64(i)*64*int64(e.fit.Inner))
+			from = e.Make("rd", "add.s64", "%s, %d", from, int64(i)*int64(e.fit.blockThreads()/8)*int64(e.fit.Inner))
 		}
 		some := e.Make("p", "and.pred", "%s, %s", there, ok)
 		if e.fit.Aligned {
-			e.Line("cp.async.cg.shared.global \t[%s+%d], [%s], 16, %s", to, i*32*128, from, e.either(some, "r", "16", "0"))
+			e.Line("cp.async.cg.shared.global \t[%s+%d], [%s], 16, %s", to, i*e.fit.blockThreads()/16*128, from, e.either(some, "r", "16", "0"))
 		} else {
-			e.single(to, i*32*128, from, some)
+			e.single(to, i*e.fit.blockThreads()/16*128, from, some)
 		}
 	}
 	e.Line("add.s64 \t%s, %s, %d", e.xFrom, e.xFrom, 2*depth)
@@ -269,7 +315,7 @@ func (e *blockEmitter) turnX(slot string) {
 
 // turnCodes counts the place of a chunk on: there are two.
 func (e *blockEmitter) turnCodes(slot string) {
-	e.Line("xor.b32 \t%s, %s, %d", slot, slot, columns*e.format.pitch)
+	e.Line("xor.b32 \t%s, %s, %d", slot, slot, e.fit.columns()*e.format.pitch)
 }
 
 // bringCodes asks for a chunk, if there is one that has elements from `from` on of those that are left.
@@ -345,7 +391,7 @@ func (e *blockEmitter) multiply() {
 		}
 	}
 	e.bringCodes(0)
-	ahead := e.of.xSlots(f) - 2
+	ahead := e.of.ahead(f)
 	for range ahead {
 		e.bringX()
 	}
@@ -359,7 +405,7 @@ func (e *blockEmitter) multiply() {
 	e.Mark(stages)
 	for half := range chunk / depth {
 		e.Line("cp.async.wait_group \t%d", ahead-1)
-		e.Line("fence.proxy.async.shared::cta")
+		e.seen()
 		e.Line("bar.sync \t0")
 		e.half(half, func() {
 			if half == 0 { // the chunk behind the one that is multiplied: e.left is what stages ahead leave
@@ -378,7 +424,7 @@ func (e *blockEmitter) multiply() {
 	}
 	e.Line("sub.s32 \t%s, %s, %d", rest, rest, chunk)
 	e.Line("@%s bra \t%s", e.Make("p", "setp.gt.s32", "%s, %s", rest, end), stages)
-	e.Line("wgmma.wait_group.sync.aligned \t0")
+	e.added(0)
 	if f.Long {
 		for i, v := range e.acc {
 			e.Line("add.rn.f32 \t%s, %s, %s", saved[i], saved[i], v)
@@ -391,9 +437,76 @@ func (e *blockEmitter) multiply() {
 	}
 }
 
+// seen lets tensor cores see what is in shared memory, if they read it by themselves.
+func (e *blockEmitter) seen() {
+	if !e.of.alone() {
+		e.Line("fence.proxy.async.shared::cta")
+	}
+}
+
+// added waits for products, but for those of some steps.
+func (e *blockEmitter) added(left int) {
+	if !e.of.alone() {
+		e.Line("wgmma.wait_group.sync.aligned \t%d", left)
+	}
+}
+
+// begin stands before products of a step.
+func (e *blockEmitter) begin() {
+	if !e.of.alone() {
+		e.Line("wgmma.fence.sync.aligned")
+	}
+}
+
+// end stands behind them.
+func (e *blockEmitter) end() {
+	if !e.of.alone() {
+		e.Line("wgmma.commit_group.sync.aligned")
+	}
+}
+
+// lanes is lane0. By one ldmatrix a warp gets two steps' halves of 16 rows: eight lanes have the addresses of eight rows each.
+func (e *blockEmitter) lanes() string {
+	row, half := e.r("and.b32", "%s, 7", e.lane), e.r("and.b32", "%s, 1", e.r("shr.u32", "%s, 3", e.lane))
+	at := e.r("mad.lo.s32", "%s, 8, %s", e.r("shr.u32", "%s, 4", e.lane), row)
+	at = e.r("shl.b32", "%s, 7", at)
+	return e.r("mad.lo.s32", "%s, 16, %s", e.r("xor.b32", "%s, %s", half, row), at)
+}
+
+// stageOfX is where the stage lies that is multiplied: what [blockEmitter.add] takes.
+func (e *blockEmitter) stageOfX() string {
+	if e.of.alone() {
+		return e.r("add.s32", "%s, %s", e.lane0, e.r("add.s32", "%s, %s", e.slotUse, e.base))
+	}
+	return e.r("add.s32", "%s, %s", e.descriptor, e.r("shr.u32", "%s, 4", e.slotUse))
+}
+
+// add multiplies left factors with a step of a stage.
+func (e *blockEmitter) add(parts [][4]string, x string, step int) {
+	name, rows := e.typ.String(), e.fit.Rows
+	if !e.of.alone() {
+		d := e.Make("rd", "mov.b64", "{%s, %s}", e.r("add.s32", "%s, %d", x, step%4*2+step/4*8*rows), e.high)
+		for _, a := range parts {
+			e.Line("wgmma.mma_async.sync.aligned.m64n%dk16.f32.%s.%s \t{%s}, {%s}, %s, %s, 1, 1, 0", rows, name, name, list(e.acc), list(a[:]), d, e.always)
+		}
+		return
+	}
+	at := e.r("xor.b32", "%s, %d", x, step%4*32)
+	for first := 0; first < rows; first += 16 {
+		b := []string{e.New("r"), e.New("r"), e.New("r"), e.New("r")}
+		e.Line("ldmatrix.sync.aligned.m8n8.x4.shared.b16 \t{%s}, [%s+%d]", list(b), at, step/4*128*rows+128*first)
+		for i := range 2 {
+			sums := list(e.acc[first/2+4*i:][:4])
+			for _, a := range parts {
+				e.Line("mma.sync.aligned.m16n8k16.row.col.f32.%s.%s.f32 \t{%s}, {%s}, {%s}, {%s}", name, name, sums, list(a[:]), list(b[2*i:][:2]), sums)
+			}
+		}
+	}
+}
+
 // half multiplies a stage, one half of a chunk, in the order in which the format has its steps, and asks for what comes next while tensor cores have something to do.
 func (e *blockEmitter) half(half int, bring func()) {
-	lowest := e.r("add.s32", "%s, %s", e.descriptor, e.r("shr.u32", "%s, 4", e.slotUse))
+	x := e.stageOfX()
 	factors := e.factors(half)
 	for i := range depth / 16 {
 		step := i
@@ -401,18 +514,13 @@ func (e *blockEmitter) half(half int, bring func()) {
 			step = e.format.order[i]
 		}
 		a := &e.parts[i%blockRing]
-		e.Line("wgmma.wait_group.sync.aligned \t%d", blockRing-1)
+		e.added(blockRing - 1)
 		for r := range e.codes {
 			factors(a, step, r)
 		}
-		d := e.Make("rd", "mov.b64", "{%s, %s}", e.r("add.s32", "%s, %d", lowest, step%4*2+step/4*8*e.fit.Rows), e.high)
-		e.Line("wgmma.fence.sync.aligned")
-		name := e.typ.String()
-		for _, part := range a {
-			e.Line("wgmma.mma_async.sync.aligned.m64n%dk16.f32.%s.%s \t{%s}, {%s}, %s, %s, 1, 1, 0",
-				e.fit.Rows, name, name, strings.Join(e.acc, ", "), strings.Join(part[:], ", "), d, e.always)
-		}
-		e.Line("wgmma.commit_group.sync.aligned")
+		e.begin()
+		e.add(a[:], x, step)
+		e.end()
 		if i == 0 {
 			bring()
 		}

@@ -12,7 +12,7 @@ func (e *emitter) remade(again func(row, column string) string) {
 	e.Line("@!%s bra \t%s", e.Make("p", "setp.nan.f32", "%s, %s", test, test), done)
 	mine := e.r("mad.lo.s32", "%s, 4, %s", e.thread, e.base)
 	for i, v := range e.acc {
-		e.Line("st.shared.f32 \t[%s+%d], %s", mine, 4*threads*i, v)
+		e.Line("st.shared.f32 \t[%s+%d], %s", mine, 4*e.fit.blockThreads()*i, v)
 	}
 	// Sum i is of row 2·member + i%2 of eight, and of column quad or the one 8 behind, as i/2%2 says.
 	rows, columns := e.r("mad.lo.s32", "%s, 2, %s", e.member, e.m0), e.column()
@@ -28,10 +28,10 @@ func (e *emitter) remade(again func(row, column string) string) {
 
 	e.Mark(next)
 	e.Line("add.s32 \t%s, %s, 1", i, i)
-	e.Line("add.s32 \t%s, %s, %d", at, at, 4*threads)
+	e.Line("add.s32 \t%s, %s, %d", at, at, 4*e.fit.blockThreads())
 	e.Line("@%s bra \t%s", e.Make("p", "setp.lt.u32", "%s, %d", i, len(e.acc)), sums)
 	for i, v := range e.acc {
-		e.Line("ld.shared.f32 \t%s, [%s+%d]", v, mine, 4*threads*i)
+		e.Line("ld.shared.f32 \t%s, [%s+%d]", v, mine, 4*e.fit.blockThreads()*i)
 	}
 	e.Mark(done)
 	e.Line("bar.warp.sync \t-1")

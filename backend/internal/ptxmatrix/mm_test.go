@@ -30,26 +30,39 @@ func TestBlockProducts(t *testing.T) {
 		rows    int // of a block
 		launch  nvptx.Launch
 		odd     bool
+		gpu     ptxmatrix.GPU
 	}
 	for _, x := range sample.Of(t, "products of many rows with blocks", []product{
-		{"q4_K", ir.F16, 768, 35, 41, 64, nvptx.Launch{Values: true, Programmatic: true}, false},
-		{"q4_K", ir.BF16, 512, 70, 270, 64, nvptx.Launch{Values: true, Moving: true}, false},
-		{"q4_K", ir.F16, 256, 101, 33, 128, nvptx.Launch{}, true},
-		{"q4_K", ir.F16, 14592, 4, 10, 32, nvptx.Launch{Values: true}, false},
-		{"q6_K", ir.F16, 768, 35, 41, 64, nvptx.Launch{Moving: true, Programmatic: true}, false},
-		{"q6_K", ir.BF16, 512, 66, 260, 64, nvptx.Launch{Values: true}, false},
-		{"q6_K", ir.BF16, 1280, 9, 40, 32, nvptx.Launch{Values: true, Moving: true}, true},
-		{"q6_K", ir.F16, 4352, 4, 17, 32, nvptx.Launch{Values: true}, false},
-		{"q6_K", ir.F16, 512, 128, 20, 64, nvptx.Launch{Values: true}, false},
-		{"q8_0", ir.F16, 512, 67, 41, 64, nvptx.Launch{Values: true, Programmatic: true}, false},
-		{"q8_0", ir.BF16, 768, 33, 270, 64, nvptx.Launch{Moving: true}, false},
-		{"q8_0", ir.F16, 512, 5, 12, 32, nvptx.Launch{}, true},
-		{"q4_0", ir.F16, 768, 110, 41, 64, nvptx.Launch{Values: true, Programmatic: true}, false},
-		{"q4_0", ir.BF16, 512, 36, 258, 64, nvptx.Launch{Moving: true}, false},
-		{"q4_0", ir.BF16, 8448, 3, 9, 32, nvptx.Launch{Values: true}, true},
-	}, 12) {
-		t.Run(fmt.Sprint(x.format, " ", x.dtype, " ", x.k), func(t *testing.T) {
-			k, p := described(t, "ggml_mul_mm_"+x.format+"_"+x.dtype.String())
+		{"q4_K", ir.F16, 768, 35, 41, 64, nvptx.Launch{Values: true, Programmatic: true}, false, ptxmatrix.Hopper},
+		{"q4_K", ir.BF16, 512, 70, 270, 64, nvptx.Launch{Values: true, Moving: true}, false, ptxmatrix.Hopper},
+		{"q4_K", ir.F16, 256, 101, 33, 128, nvptx.Launch{}, true, ptxmatrix.Hopper},
+		{"q4_K", ir.F16, 14592, 4, 10, 32, nvptx.Launch{Values: true}, false, ptxmatrix.Hopper},
+		{"q4_K", ir.F16, 768, 9, 140, 32, nvptx.Launch{Moving: true}, false, ptxmatrix.Hopper}, // of column 113 a block has a scale a million times that of the one before
+		{"q6_K", ir.F16, 768, 35, 41, 64, nvptx.Launch{Moving: true, Programmatic: true}, false, ptxmatrix.Hopper},
+		{"q6_K", ir.BF16, 512, 66, 260, 64, nvptx.Launch{Values: true}, false, ptxmatrix.Hopper},
+		{"q6_K", ir.BF16, 1280, 9, 40, 32, nvptx.Launch{Values: true, Moving: true}, true, ptxmatrix.Hopper},
+		{"q6_K", ir.F16, 4352, 4, 17, 32, nvptx.Launch{Values: true}, false, ptxmatrix.Hopper},
+		{"q6_K", ir.F16, 512, 128, 20, 64, nvptx.Launch{Values: true}, false, ptxmatrix.Hopper},
+		{"q8_0", ir.F16, 512, 67, 41, 64, nvptx.Launch{Values: true, Programmatic: true}, false, ptxmatrix.Hopper},
+		{"q8_0", ir.BF16, 768, 33, 270, 64, nvptx.Launch{Moving: true}, false, ptxmatrix.Hopper},
+		{"q8_0", ir.F16, 512, 5, 12, 32, nvptx.Launch{}, true, ptxmatrix.Hopper},
+		{"q4_0", ir.F16, 768, 110, 41, 64, nvptx.Launch{Values: true, Programmatic: true}, false, ptxmatrix.Hopper},
+		{"q4_0", ir.BF16, 512, 36, 258, 64, nvptx.Launch{Moving: true}, false, ptxmatrix.Hopper},
+		{"q4_0", ir.BF16, 8448, 3, 9, 32, nvptx.Launch{Values: true}, true, ptxmatrix.Hopper},
+		// By warps.
+		{"q4_K", ir.F16, 1280, 35, 41, 64, nvptx.Launch{Values: true, Programmatic: true}, false, ada},
+		{"q4_K", ir.F16, 768, 9, 140, 32, nvptx.Launch{Moving: true}, false, ampere},
+		{"q4_K", ir.BF16, 768, 60, 130, 64, nvptx.Launch{Values: true, Moving: true}, false, ada},
+		{"q6_K", ir.F16, 768, 35, 41, 64, nvptx.Launch{Values: true}, false, ampere},
+		{"q6_K", ir.BF16, 1280, 9, 40, 32, nvptx.Launch{}, false, ada},
+		{"q6_K", ir.F16, 4352, 4, 17, 32, nvptx.Launch{Values: true}, false, ada},
+		{"q8_0", ir.F16, 768, 33, 130, 64, nvptx.Launch{Moving: true}, false, ampere},
+		{"q8_0", ir.BF16, 768, 5, 12, 32, nvptx.Launch{Values: true}, false, ada},
+		{"q4_0", ir.F16, 1024, 110, 41, 64, nvptx.Launch{Values: true, Programmatic: true}, false, ada},
+		{"q4_0", ir.BF16, 1280, 3, 9, 32, nvptx.Launch{Values: true}, true, ampere},
+	}, 14) {
+		t.Run(fmt.Sprint(x.format, " ", x.dtype, " ", x.k, " ", x.gpu.Major), func(t *testing.T) {
+			k, p := describedFor(t, x.gpu, "ggml_mul_mm_"+x.format+"_"+x.dtype.String())
 			f := blockFormats[x.format]
 			r := rand.New(rand.NewPCG(9, uint64(x.k)))
 			n := number16{x.dtype}
@@ -144,8 +157,13 @@ func blockProductFit(p ptxmatrix.Kernel, groups [3]uint64, k, multiprocessors in
 func TestBlockProductWaits(t *testing.T) {
 	sample.Seldom(t)
 	const k, m, n = 768, 2, 4
-	for _, format := range sample.Of(t, "waits of products with blocks", []string{"q4_K", "q6_K"}, 1) {
-		_, p := described(t, "ggml_mul_mm_"+format+"_f16")
+	for _, x := range sample.Of(t, "waits of products with blocks", []struct {
+		format string
+		gpu    ptxmatrix.GPU
+		waits  int
+	}{{"q4_K", ptxmatrix.Hopper, 20}, {"q6_K", ptxmatrix.Hopper, 20}, {"q4_K", ada, 7}, {"q8_0", ada, 6}}, 1) {
+		format := x.format
+		_, p := describedFor(t, x.gpu, "ggml_mul_mm_"+format+"_f16")
 		groups := [3]uint64{1, 1, 1}
 		f := blockProductFit(p, groups, k, 1, true)
 		require.Equal(t, 32, f.Rows)
@@ -176,7 +194,7 @@ func TestBlockProductWaits(t *testing.T) {
 			return program.Run(memory, ptxrun.Launch{Params: params, Grid: [3]uint32{1, 1, 1}, Block: threads, Shared: int(shared)})
 		}
 		require.NoError(t, run(strings.Join(lines, "")))
-		require.Greater(t, len(waits), 20)
+		require.Greater(t, len(waits), x.waits)
 		for _, i := range sample.Of(t, "waits of a product with blocks", waits, 8) {
 			text := slices.Clone(lines)
 			text[i] = ""
@@ -203,6 +221,18 @@ func TestBlockProductsFit(t *testing.T) {
 					require.EqualValues(t, 512, threads)
 					require.LessOrEqual(t, shared, uint32(227<<10))
 				}
+				for _, gpu := range []ptxmatrix.GPU{ada, ampere} {
+					_, p := describedFor(t, gpu, "ggml_mul_mm_"+format+"_"+typ)
+					f := blockProductFit(p, groups, k, 84, true)
+					require.Equal(t, k >= 768, f.Fits(), "no phases are short enough")
+					if k < 768 {
+						continue
+					}
+					grid, threads, shared := p.Launch(groups, f)
+					require.Equal(t, [3]uint64{uint64(512 / f.Rows), 112, 1}, grid)
+					require.EqualValues(t, 256, threads)
+					require.LessOrEqual(t, shared, uint32(gpu.Memory-1<<10))
+				}
 			}
 			for _, k := range []int{0, 128, 4096 + 32} {
 				require.False(t, blockProductFit(p, groups, k, 132, true).Fits())
@@ -214,20 +244,27 @@ func TestBlockProductsFit(t *testing.T) {
 // TestBlockProductsOrder: results are the same bits however many rows a block makes.
 func TestBlockProductsOrder(t *testing.T) {
 	sample.Seldom(t)
-	const k, m, n = 512, 70, 24
-	for _, format := range sample.Of(t, "orders of products with blocks", []string{"q4_K", "q6_K", "q4_0"}, 2) {
-		kernel, p := described(t, "ggml_mul_mm_"+format+"_f16")
+	const k, m, n = 768, 70, 24
+	for _, format := range sample.Of(t, "orders of products with blocks", []string{"q4_K", "q6_K", "q4_0", "q4_K ada", "q4_0 ada"}, 2) {
+		gpu, heights := ptxmatrix.Hopper, map[int]int{2: 64, 3: 32} // of so many multiprocessors each has a block
+		format, alone := strings.CutSuffix(format, " ada")
+		if alone {
+			gpu = ada
+		} else if format == "q4_K" {
+			heights[1] = 128
+		}
+		kernel, p := describedFor(t, gpu, "ggml_mul_mm_"+format+"_f16")
 		r, numbers := rand.New(rand.NewPCG(5, 6)), number16{ir.F16}
 		_, x := numbers.numbers(r, m*k, normal(1))
 		w := randomBlocks(r, blockFormats[format], k, n)
 		groups := [3]uint64{1, 3, 1}
 		var first []byte
-		for i, rows := range []int{128, 64, 32} { // of so many multiprocessors each has a block
-			require.Equal(t, rows, blockProductFit(p, groups, k, i+1, true).Rows)
+		for multiprocessors, rows := range heights {
+			require.Equal(t, rows, blockProductFit(p, groups, k, multiprocessors, true).Rows)
 			memory, y := &ptxrun.Memory{}, make([]byte, 2*m*n)
 			args := map[string]any{"x": memory.Add(x), "w": memory.Add(w), "y": memory.Add(y), "K": k, "N": n, "M": m}
-			launchedOn(t, i+1, memory, kernel, p, nvptx.Launch{Values: true}, true, groups, [3]uint64{32, 2, 2}, args)
-			if i == 0 {
+			launchedOn(t, multiprocessors, memory, kernel, p, nvptx.Launch{Values: true}, true, groups, [3]uint64{32, 2, 2}, args)
+			if first == nil {
 				first = y
 			}
 			require.Equal(t, first, y, "%d rows", rows)

@@ -1,8 +1,6 @@
 package ptxmatrix
 
 import (
-	"strings"
-
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -70,10 +68,13 @@ func (e *wholeEmitter) prepare() {
 	e.selector = e.r("add.s32", "%s, %d", e.member, 0x7440)
 	e.odd = e.either(e.Make("p", "setp.ne.u32", "%s, 0", e.r("and.b32", "%s, 1", e.member)), "r", e.r("mov.b32", "0f3D800000"), e.r("mov.b32", "0f3F800000"))
 
-	place := e.r("add.s32", "%s, %d", e.base, e.of.xSlots(f)*e.of.xBytes(f)+codeSlots*columns*e.format.pitch)
+	place := e.r("add.s32", "%s, %d", e.base, e.of.xSlots(f)*e.of.xBytes(f)+codeSlots*e.fit.columns()*e.format.pitch)
 	e.sums, e.side = e.r("or.b32", "%s, %d", e.r("shr.u32", "%s, 4", place), 1<<16), e.r("mov.b32", "4")
+	if e.of.alone() {
+		e.sums = e.r("add.s32", "%s, %s", place, e.lane0)
+	}
 	zero := e.r("mov.b32", "0")
-	for i := 0; i < e.of.sumBytes(f); i += 16 * threads {
+	for i := 0; i < e.of.sumBytes(f); i += 16 * e.fit.blockThreads() {
 		mine := e.Make("p", "setp.lt.u32", "%s, %d", e.thread, (e.of.sumBytes(f)-i)/16)
 		e.Line("@%s st.shared.v4.b32 \t[%s+%d], {%s, %[4]s, %[4]s, %[4]s}", mine, e.r("mad.lo.s32", "%s, 16, %s", e.thread, place), i, zero)
 	}
@@ -105,7 +106,7 @@ func (e *wholeEmitter) prepare() {
 }
 
 // sumUnits is how many times 16 bytes of a row a thread adds up in a stage.
-func (e *wholeEmitter) sumUnits() int { return 16 * e.fit.Rows / threads }
+func (e *wholeEmitter) sumUnits() int { return 16 * e.fit.Rows / e.fit.blockThreads() }
 
 // multiply adds up the products of all stages.
 func (e *wholeEmitter) multiply() {
@@ -120,7 +121,7 @@ func (e *wholeEmitter) multiply() {
 		}
 	}
 	e.bringCodes(0)
-	ahead := e.of.xSlots(f) - 2
+	ahead := e.of.ahead(f)
 	for range ahead {
 		e.bringX()
 	}
@@ -134,7 +135,7 @@ func (e *wholeEmitter) multiply() {
 	e.Mark(stages)
 	for half := range chunk / depth {
 		e.Line("cp.async.wait_group \t%d", ahead-1)
-		e.Line("fence.proxy.async.shared::cta")
+		e.seen()
 		e.Line("bar.sync \t0")
 		e.half(half, func() {
 			if half == 0 {
@@ -150,20 +151,20 @@ func (e *wholeEmitter) multiply() {
 	e.Line("sub.s32 \t%s, %s, %d", left, left, chunk)
 	e.Line("@%s bra \t%s", e.Make("p", "setp.gt.s32", "%s, %s", left, end), stages)
 	if f.Long { // the rests of the phase's last chunk are of the next phase
-		e.Line("wgmma.wait_group.sync.aligned \t0")
+		e.added(0)
 		for i, v := range e.acc {
 			e.Line("fma.rn.f32 \t%s, %s, %s, %s", saved[i], v, e.unit[i/2%2], saved[i])
 			e.Line("mov.f32 \t%s, 0f00000000", v)
 		}
 		e.Line("@%s bra \t%s", e.Make("p", "setp.gt.s32", "%s, 0", left), phases)
 	}
-	e.Line("fence.proxy.async.shared::cta")
+	e.seen()
 	e.Line("bar.sync \t0")
 	e.pack()
-	e.Line("wgmma.fence.sync.aligned")
+	e.begin()
 	e.multiplyRests()
-	e.Line("wgmma.commit_group.sync.aligned")
-	e.Line("wgmma.wait_group.sync.aligned \t0")
+	e.end()
+	e.added(0)
 	for i, v := range e.acc {
 		if f.Long {
 			e.Line("fma.rn.f32 \t%s, %s, %s, %s", v, v, e.unit[i/2%2], saved[i])
@@ -184,15 +185,15 @@ func (e *wholeEmitter) pack() {
 
 // multiplyRests adds what the chunk before left out.
 func (e *wholeEmitter) multiplyRests() {
-	at := e.r("add.s32", "%s, %s", e.sums, e.side)
-	for i := range 2 {
-		e.wgmma(e.packed, e.Make("rd", "mov.b64", "{%s, %s}", e.r("add.s32", "%s, %d", at, 2*i), e.high))
+	at := ""
+	if e.of.alone() {
+		at = e.r("xor.b32", "%s, %s", e.sums, e.r("shl.b32", "%s, 4", e.side))
+	} else {
+		at = e.r("add.s32", "%s, %s", e.sums, e.side)
 	}
-}
-
-func (e *wholeEmitter) wgmma(a [4]string, d string) {
-	e.Line("wgmma.mma_async.sync.aligned.m64n%dk16.f32.f16.f16 \t{%s}, {%s}, %s, %s, 1, 1, 0",
-		e.fit.Rows, strings.Join(e.acc, ", "), strings.Join(a[:], ", "), d, e.always)
+	for i := range 2 {
+		e.add([][4]string{e.packed}, at, i)
+	}
 }
 
 // reciprocal is about 1/v, of a number that is neither 0 nor infinite: what is multiplied by both is off by few roundings. It takes no branch.
@@ -208,6 +209,12 @@ func (e *entry) reciprocal(v string) string {
 
 // half multiplies a stage.
 func (e *wholeEmitter) half(half int, bring func()) {
+	if half == 0 { // in units of the chunk before: in those of a larger one rests might be too small for f16
+		e.pack()
+		e.begin()
+		e.multiplyRests()
+		e.end()
+	}
 	heads, bytes := e.heads()
 	var ratio, own [2]string
 	var heading [2]func()
@@ -247,14 +254,11 @@ func (e *wholeEmitter) half(half int, bring func()) {
 			own[r] = e.either(ok, "r", both, "0")
 		}
 	}
-	if half == 0 {
-		e.pack() // before the rests are the chunk's own
-	}
 	for _, h := range heading {
 		h()
 	}
 
-	lowest := e.r("add.s32", "%s, %s", e.descriptor, e.r("shr.u32", "%s, 4", e.slotUse))
+	x := e.stageOfX()
 	var words [2][2]string        // of a row, of columns: two codes, each in the low byte of a half
 	var scales, less [2][2]string // of a row, of two groups
 	for i := range depth / 16 {
@@ -262,7 +266,7 @@ func (e *wholeEmitter) half(half int, bring func()) {
 		group := step / 2 % 2
 		a := &e.a[i%ring]
 		if half > 0 || i == 0 || i >= ring { // else all before the chunk have been waited for
-			e.Line("wgmma.wait_group.sync.aligned \t%d", ring-1)
+			e.added(ring - 1)
 		}
 		for r := range words {
 			if i%4 == 0 {
@@ -281,20 +285,18 @@ func (e *wholeEmitter) half(half int, bring func()) {
 				e.Line("fma.rn.f16x2 \t%s, %s, %s, %s", a[2*j+r], v, scales[r][group], less[r][group])
 			}
 		}
-		d := e.Make("rd", "mov.b64", "{%s, %s}", e.r("add.s32", "%s, %d", lowest, step%4*2+step/4*8*e.fit.Rows), e.high)
 		first := half == 0 && i == 0
 		if first {
-			e.Line("wgmma.wait_group.sync.aligned \t0")
+			e.added(0)
 			for i, v := range e.acc {
 				e.Line("mul.rn.f32 \t%s, %s, %s", v, v, ratio[i/2%2])
 			}
 		}
-		e.Line("wgmma.fence.sync.aligned")
-		if first {
-			e.multiplyRests()
+		e.begin()
+		e.add([][4]string{*a}, x, step)
+		if half == 0 || i+1 < depth/16 || e.fit.Long { // else rests follow, which are of the same group
+			e.end()
 		}
-		e.wgmma(*a, d)
-		e.Line("wgmma.commit_group.sync.aligned")
 		switch i {
 		case 0:
 			bring()

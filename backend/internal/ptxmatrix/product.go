@@ -79,12 +79,24 @@ const reserved = 1 << 10
 func (g GPU) warpgroups() bool { return g.Major == 9 && g.Minor == 0 }
 
 // Of returns the code for a kernel of the builtin library with some function constants; nil if there is none. GPUs other than those of compute capability 9.0
-// have code for products with vectors only.
+// have none for attention of few queries, and for f32, and those before 8.0, or the zero value, none at all.
 func Of(k *air.Kernel, constants []ir.FunctionConstant, gpu GPU) Kernel {
+	if gpu.Major < 8 {
+		return nil
+	}
 	if v := vectorOf(k, constants, gpu); v != nil {
 		return v
 	}
 	if !gpu.warpgroups() {
+		if p := warpProductOf(k, constants, gpu); p != nil {
+			return p
+		}
+		if b := blockProductOf(k, gpu); b != nil {
+			return b
+		}
+		if a := attentionOf(k, constants, gpu); a != nil {
+			return a
+		}
 		return nil
 	}
 	if p := productOf(k); p != nil {
@@ -96,10 +108,10 @@ func Of(k *air.Kernel, constants []ir.FunctionConstant, gpu GPU) Kernel {
 	if p := fullProductOf(k, constants); p != nil {
 		return p
 	}
-	if a := attentionOf(k, constants); a != nil {
+	if a := attentionOf(k, constants, gpu); a != nil {
 		return a
 	}
-	if b := blockProductOf(k); b != nil {
+	if b := blockProductOf(k, gpu); b != nil {
 		return b
 	}
 	return nil
@@ -180,6 +192,7 @@ type Fit struct {
 	Aligned bool // memory is read 16 bytes at a time
 	Long    bool // the inner index may have more than one phase
 	Chunk   int  // bytes of scales that are read at a time, if Aligned
+	Columns int  // of results that a block of warps makes that multiply by themselves; 0: they do not
 	Depth   int  // elements of the inner index of a stage
 	// Of a product of matrices: how many rows of x there are at most (0: as the grid says); how many blocks, a cluster, share the inner index, and how
 	// many elements of it each has at most (0: all, of an unknown number); for how many stages there is memory; and whether matrices and sizes are the
@@ -201,25 +214,29 @@ type Fit struct {
 
 // columns and blockThreads are those of a block of a product of matrices.
 func (f Fit) columns() int {
-	if f.Rows == tall {
+	switch {
+	case f.Columns > 0:
+		return f.Columns
+	case f.Rows == tall:
 		return columns / 2
 	}
 	return columns
 }
 
-func (f Fit) blockThreads() int { return threads / columns * f.columns() }
+func (f Fit) blockThreads() int {
+	if f.Columns > 0 {
+		return warpThreads
+	}
+	return threads / columns * f.columns()
+}
 
 // Fits reports whether there is code for the launch.
 func (f Fit) Fits() bool { return f != Fit{} }
 
 // Fit implements [Kernel].
 func (p *product) Fit(groups [3]uint64, given Given) (best Fit) {
-	if rows := p.fewOf(groups, given); rows > 0 {
-		for _, streamed := range []bool{false, true} {
-			if f := p.few(rows, streamed).Fit(groups, given); f.Fits() {
-				return f
-			}
-		}
+	if f := p.fitFew(groups, given, Hopper); f.Fits() {
+		return f
 	}
 	least := uint64(0)
 	for _, rows := range []int{tall, 128, 64, 32, 16, 8} {
@@ -378,10 +395,10 @@ func size(name string) bool {
 
 // size is how many rows a grid makes results for, and how many blocks lie side by side.
 func (p *product) size(groups [3]uint64, f Fit) (rows, wide uint64) {
-	high := uint64(64)
+	high, tiles := uint64(64), uint64(f.columns()/64)
 	switch {
 	case p.form == tile || p.dense(): // tiles of 32 columns along x, of one matrix after another
-		each := uint64(f.columns() / 32)
+		each := 2 * tiles
 		if p.form == siluMul {
 			each /= 2
 		}
@@ -389,10 +406,10 @@ func (p *product) size(groups [3]uint64, f Fit) (rows, wide uint64) {
 	case p.form == rope:
 		high = f.Projections.tall()
 	case p.form == siluMul: // tiles of 32 columns of each matrix
-		return 64 * groups[0], (groups[1] + 3) / 4
+		return 64 * groups[0], (groups[1] + tiles - 1) / tiles
 	}
-	// Tiles of 64 columns, of one matrix after another: each has a quarter as many blocks, rounded up.
-	return high * groups[0], (groups[1] + 3*uint64(len(p.sides))) / 4
+	// Tiles of 64 columns, of one matrix after another: each has a quarter as many blocks or so, rounded up.
+	return high * groups[0], (groups[1] + (tiles-1)*uint64(len(p.sides))) / tiles
 }
 
 // results is how many matrices have results of their own.
@@ -406,7 +423,7 @@ func (p *product) results() uint64 {
 // Launch implements [Kernel].
 func (p *product) Launch(groups [3]uint64, f Fit) (grid [3]uint64, threadsOf, shared uint32) {
 	if f.Teams > 0 {
-		return p.few(f.Most, f.Streamed).Launch(groups, f)
+		return p.few(f.Most, f.Streamed, Hopper).Launch(groups, f)
 	}
 	rows, wide := p.size(groups, f)
 	if f.Most > 0 {

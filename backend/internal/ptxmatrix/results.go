@@ -128,7 +128,8 @@ func (e *emitter) kind() string {
 	return "rs"
 }
 
-// lay has the sums, rounded to 16 bits unless they are f32, lie in shared memory row by row. The thread has those of its columns, of rows 2·member and 2·member + 1 of each eight.
+// lay has the sums, rounded to 16 bits unless they are f32, lie in shared memory row by row. The thread has those of its columns, of rows 2·member and 2·member + 1 of each eight;
+// behind them, if its warp has more than 16 columns, those of columns 16 further.
 func (e *emitter) lay() {
 	e.Line("bar.sync \t0") // stages are done with
 	size, pitch := 2, e.fit.pitch()
@@ -137,12 +138,21 @@ func (e *emitter) lay() {
 	}
 	at := e.r("mad.lo.s32", "%s, %d, %s", e.member, 2*pitch, e.column())
 	at = e.r("mad.lo.s32", "%s, %d, %s", at, size, e.base)
+	skip := ""
+	if e.others != "" {
+		skip = e.Label()
+		e.Line("@%s bra \t%s", e.others, skip)
+	}
 	for i, v := range e.acc {
-		row, below := i/4*8+i%2, i/2%2*8
+		further, i := i/(e.fit.Rows/2), i%(e.fit.Rows/2)
+		row, below := i/4*8+i%2, i/2%2*8+16*further
 		if !e.full() {
 			v = e.stored(v)
 		}
 		e.Line("st.shared.b%d \t[%s+%d], %s", 8*size, at, size*(row*pitch+below), v)
+	}
+	if skip != "" {
+		e.Mark(skip)
 	}
 	e.Line("bar.sync \t0")
 }

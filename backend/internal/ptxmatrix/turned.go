@@ -1,6 +1,7 @@
 package ptxmatrix
 
 import (
+	"math/bits"
 	"regexp"
 	"strconv"
 
@@ -51,15 +52,15 @@ func (h Projections) tall() uint64 {
 	return 32
 }
 
-// projection says, by predicates, what a block makes: of keys or values, and of values. Of queries and keys it has columns/2 pairs, the first elements of all
+// projection says, by predicates, what a block makes: of keys or values, and of values. Of queries and keys it has half as many pairs as columns, the first elements of all
 // and then the second ones.
 type projection struct{ key, value string }
 
 // project finds the matrix of a block and its place there, a pair or a column.
 func (e *emitter) project(block string) {
 	h := e.fit.Projections
-	pairs := h.Dims / 2
-	blocks := func(heads int) int { return (heads*pairs + columns/2 - 1) / (columns / 2) }
+	pairs, half := h.Dims/2, e.fit.columns()/2
+	blocks := func(heads int) int { return (heads*pairs + half - 1) / half }
 	q, k := blocks(h.Queries), blocks(h.Keys)
 	e.key, e.value = e.Make("p", "setp.ge.u32", "%s, %d", block, q), e.Make("p", "setp.ge.u32", "%s, %d", block, q+k)
 	of := func(kind, q, k, v string) string { return e.either(e.value, kind, v, e.either(e.key, kind, k, q)) }
@@ -74,14 +75,15 @@ func (e *emitter) project(block string) {
 	e.matrix = [2]operand{m, m}
 	e.N = number(h.Queries*h.Dims, h.Keys*h.Dims, h.Values)
 	block = e.r("sub.s32", "%s, %s", block, number(0, q, q+k))
-	e.n0 = e.r("mul.lo.s32", "%s, %s", block, number(columns/2, columns/2, columns))
+	e.n0 = e.r("mul.lo.s32", "%s, %s", block, number(half, half, 2*half))
 }
 
 // turnedRow is the row of a matrix that stands at a place of the columns of a block.
 func (e *emitter) turnedRow(at string) string {
 	pairs := e.fit.Projections.Dims / 2
-	half := e.r("shr.u32", "%s, 7", at)
-	pair := e.r("add.s32", "%s, %s", e.n0, e.r("and.b32", "%s, %d", at, columns/2-1))
+	wide := e.fit.columns() / 2
+	half := e.r("shr.u32", "%s, %d", at, bits.Len(uint(wide))-1)
+	pair := e.r("add.s32", "%s, %s", e.n0, e.r("and.b32", "%s, %d", at, wide-1))
 	row := ""
 	if e.pairs {
 		row = e.r("mad.lo.s32", "%s, 2, %s", pair, half)
@@ -111,12 +113,12 @@ func (e *emitter) powers(first string, pairs int) (out []string) {
 // most.
 func (e *emitter) turned(first string, rows, size, pitch int, others string) {
 	h := e.fit.Projections
-	pairs := h.Dims / 2
-	heads, side := 1, columns/2/eightPairs
-	if columns/2%pairs == 0 {
-		heads, side = columns/2/pairs, pairs/eightPairs
+	pairs, half := h.Dims/2, e.fit.columns()/2
+	heads, side := 1, half/eightPairs
+	if half%pairs == 0 {
+		heads, side = half/pairs, pairs/eightPairs
 	}
-	per := max(1, threads/side) // rows at a time
+	per := max(1, e.fit.blockThreads()/side) // rows at a time
 	plain := e.Label()
 	e.Line("@%s bra \t%s", others, plain)
 	column := e.r("shl.b32", "%s, 3", e.r("rem.u32", "%s, %d", e.thread, side))
@@ -167,7 +169,7 @@ func (e *emitter) turned(first string, rows, size, pitch int, others string) {
 		}
 		e.Line("@%s bra \t%s", e.Make("p", "setp.ge.s32", "%s, %s", e.r("add.s32", "%s, %d", pair, j*pairs), count), next)
 		one := e.eight(e.r("add.s32", "%s, %d", from, size*j*pairs))
-		two := e.eight(e.r("add.s32", "%s, %d", from, size*(j*pairs+columns/2)))
+		two := e.eight(e.r("add.s32", "%s, %d", from, size*(j*pairs+half)))
 		for k := range one {
 			a, b := one[k], two[k]
 			if !e.full() {

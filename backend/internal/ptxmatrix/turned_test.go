@@ -2,6 +2,7 @@ package ptxmatrix_test
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -27,31 +28,36 @@ func TestRowsTurned(t *testing.T) {
 		dtype                           ir.DType
 		group, bits                     int
 		launch                          nvptx.Launch
+		gpu                             ptxmatrix.GPU
 	}
 	for _, x := range sample.Of(t, "products of rows, turned", []product{
-		{"affine_qmm_t_x3_rope_float16_t_gs_32_b_4", 160, 35, 3, 2, 128, 270, 8, false, ir.F16, 32, 4, nvptx.Launch{Values: true, Programmatic: true}},
-		{"affine_qmm_t_x3_rope_bfloat16_t_gs_64_b_4", 256, 70, 5, 1, 96, 33, 3, true, ir.BF16, 64, 4, nvptx.Launch{Values: true, Moving: true}},
-		{"affine_qmm_t_x3_rope_bfloat16_t_gs_128_b_8", 256, 9, 9, 3, 64, 256, 0, false, ir.BF16, 128, 8, nvptx.Launch{}},
-		{"affine_qmm_t_x3_rope_float16_t_gs_64_b_8", 64, 130, 9, 5, 32, 8, 8, true, ir.F16, 64, 8, nvptx.Launch{Moving: true}},
-		{"affine_qmm_t_x3_rope_float16_t_gs_32_b_4", 96, 3, 2, 1, 256, 9, 1, false, ir.F16, 32, 4, nvptx.Launch{Values: true}},
+		{"affine_qmm_t_x3_rope_float16_t_gs_32_b_4", 160, 35, 3, 2, 128, 270, 8, false, ir.F16, 32, 4, nvptx.Launch{Values: true, Programmatic: true}, ptxmatrix.Hopper},
+		{"affine_qmm_t_x3_rope_bfloat16_t_gs_64_b_4", 256, 70, 5, 1, 96, 33, 3, true, ir.BF16, 64, 4, nvptx.Launch{Values: true, Moving: true}, ptxmatrix.Hopper},
+		{"affine_qmm_t_x3_rope_bfloat16_t_gs_128_b_8", 256, 9, 9, 3, 64, 256, 0, false, ir.BF16, 128, 8, nvptx.Launch{}, ptxmatrix.Hopper},
+		{"affine_qmm_t_x3_rope_float16_t_gs_64_b_8", 64, 130, 9, 5, 32, 8, 8, true, ir.F16, 64, 8, nvptx.Launch{Moving: true}, ptxmatrix.Hopper},
+		{"affine_qmm_t_x3_rope_float16_t_gs_32_b_4", 96, 3, 2, 1, 256, 9, 1, false, ir.F16, 32, 4, nvptx.Launch{Values: true}, ptxmatrix.Hopper},
 		// Blocks of a cluster share the inner index, weights are asked for early.
-		{"affine_qmm_t_x3_rope_float16_t_gs_32_b_4", 2048, 5, 3, 1, 128, 70, 8, false, ir.F16, 32, 4, nvptx.Launch{Values: true, Programmatic: true}},
-		{"affine_qmm_t_x3_rope_bfloat16_t_gs_64_b_4", 1024, 19, 2, 1, 64, 33, 3, true, ir.BF16, 64, 4, nvptx.Launch{Values: true, Moving: true}},
+		{"affine_qmm_t_x3_rope_float16_t_gs_32_b_4", 2048, 5, 3, 1, 128, 70, 8, false, ir.F16, 32, 4, nvptx.Launch{Values: true, Programmatic: true}, ptxmatrix.Hopper},
+		{"affine_qmm_t_x3_rope_bfloat16_t_gs_64_b_4", 1024, 19, 2, 1, 64, 33, 3, true, ir.BF16, 64, 4, nvptx.Launch{Values: true, Moving: true}, ptxmatrix.Hopper},
 		// Few rows by warps that share the inner index.
-		{"affine_qmm_t_x3_rope_float16_t_gs_32_b_4", 512, 7, 3, 1, 128, 71, 8, false, ir.F16, 32, 4, nvptx.Launch{Values: true, Programmatic: true}},
-		{"affine_qmm_t_x3_rope_bfloat16_t_gs_64_b_4", 768, 2, 5, 2, 96, 33, 3, true, ir.BF16, 64, 4, nvptx.Launch{Values: true, Moving: true, Programmatic: true}},
-		{"affine_qmm_t_x3_rope_float16_t_gs_128_b_4", 512, 3, 9, 1, 64, 300, 3, false, ir.F16, 128, 4, nvptx.Launch{}},
+		{"affine_qmm_t_x3_rope_float16_t_gs_32_b_4", 512, 7, 3, 1, 128, 71, 8, false, ir.F16, 32, 4, nvptx.Launch{Values: true, Programmatic: true}, ptxmatrix.Hopper},
+		{"affine_qmm_t_x3_rope_bfloat16_t_gs_64_b_4", 768, 2, 5, 2, 96, 33, 3, true, ir.BF16, 64, 4, nvptx.Launch{Values: true, Moving: true, Programmatic: true}, ptxmatrix.Hopper},
+		{"affine_qmm_t_x3_rope_float16_t_gs_128_b_4", 512, 3, 9, 1, 64, 300, 3, false, ir.F16, 128, 4, nvptx.Launch{}, ptxmatrix.Hopper},
 		// Of f32.
-		{"affine_qmm_t_x3_rope_float_gs_32_b_4", 160, 35, 3, 2, 128, 270, 8, false, ir.F32, 32, 4, nvptx.Launch{Values: true, Programmatic: true}},
-		{"affine_qmm_t_x3_rope_float_float16_t_gs_128_b_4", 128, 40, 3, 2, 64, 70, 1, false, ir.F32, 128, 4, nvptx.Launch{Values: true, Programmatic: true}},
-		{"affine_qmm_t_x3_rope_float_gs_64_b_8", 128, 66, 5, 1, 96, 33, 3, true, ir.F32, 64, 8, nvptx.Launch{Values: true, Moving: true}},
-	}, 8) {
-		t.Run(x.name, func(t *testing.T) {
+		{"affine_qmm_t_x3_rope_float_gs_32_b_4", 160, 35, 3, 2, 128, 270, 8, false, ir.F32, 32, 4, nvptx.Launch{Values: true, Programmatic: true}, ptxmatrix.Hopper},
+		{"affine_qmm_t_x3_rope_float_float16_t_gs_128_b_4", 128, 40, 3, 2, 64, 70, 1, false, ir.F32, 128, 4, nvptx.Launch{Values: true, Programmatic: true}, ptxmatrix.Hopper},
+		{"affine_qmm_t_x3_rope_float_gs_64_b_8", 128, 66, 5, 1, 96, 33, 3, true, ir.F32, 64, 8, nvptx.Launch{Values: true, Moving: true}, ptxmatrix.Hopper},
+		// By warps.
+		{"affine_qmm_t_x3_rope_float16_t_gs_32_b_4", 256, 70, 3, 2, 128, 270, 8, false, ir.F16, 32, 4, nvptx.Launch{Values: true}, ada},
+		{"affine_qmm_t_x3_rope_bfloat16_t_gs_64_b_8", 128, 19, 5, 1, 96, 33, 3, true, ir.BF16, 64, 8, nvptx.Launch{Values: true, Moving: true, Programmatic: true}, ampere},
+		{"affine_qmm_t_x3_rope_bfloat16_t_gs_32_b_4", 1024, 9, 2, 1, 256, 9, 1, false, ir.BF16, 32, 4, nvptx.Launch{}, ampere},
+	}, 10) {
+		t.Run(fmt.Sprint(x.name, " ", x.k, " ", x.gpu.Major), func(t *testing.T) {
 			few := x.k == 512 || x.k == 768
 			if few {
 				anySize(t)
 			}
-			k, p := described(t, x.name, ir.FunctionConstant{Index: 2, Name: "traditional", Type: ir.Bool, Bits: map[bool]uint64{true: 1}[x.traditional]})
+			k, p := describedFor(t, x.gpu, x.name, ir.FunctionConstant{Index: 2, Name: "traditional", Type: ir.Bool, Bits: map[bool]uint64{true: 1}[x.traditional]})
 			r := rand.New(rand.NewPCG(6, uint64(x.k)))
 			n := number16{x.dtype}
 			cached := map[string]number16{"_q": n, "_k": n, "_v": n} // the types of results
@@ -100,7 +106,7 @@ func TestRowsTurned(t *testing.T) {
 				}
 				f := p.Fit(groups, given)
 				require.Equal(t, few, f.Teams > 0, "%+v", f)
-				require.Equal(t, x.k >= 1024, f.Splits > 1, "%+v", f)
+				require.Equal(t, x.k >= 1024 && x.gpu == ptxmatrix.Hopper, f.Splits > 1, "%+v", f)
 				return f
 			}
 			launchedAs(t, fit, 64, m, k, p, x.launch, true, groups, [3]uint64{32, 2, 2}, args)

@@ -33,9 +33,6 @@ type vector struct {
 var namedVector = regexp.MustCompile(`^affine_(?:qmv|qmv_fast)_(?:(add|silu_mul|rms|rms_silu_mul|rms_x3_rope)_)?(float16_t|bfloat16_t)_gs_(32|64|128)_b_4(_batch_0_pr_[01]_hgs_0_r_4)?$`)
 
 func vectorOf(k *air.Kernel, constants []ir.FunctionConstant, gpu GPU) *vector {
-	if gpu.Major < 8 {
-		return nil
-	}
 	m := namedVector.FindStringSubmatch(k.Name)
 	if m == nil {
 		if v := denseVectorOf(k, gpu); v != nil {
@@ -398,10 +395,7 @@ type vectorTile struct {
 
 // Emit implements [Kernel].
 func (v *vector) Emit(launch nvptx.Launch, f Fit) []byte {
-	e := &vectorEmitter{vector: v, entry: entry{kernel: v.source, launch: launch, typ: v.elem, target: "sm_80"}, fit: f}
-	if launch.Programmatic || v.most > 0 {
-		e.target = "sm_90"
-	}
+	e := &vectorEmitter{vector: v, entry: entry{kernel: v.source, launch: launch, typ: v.elem, target: elder(launch)}, fit: f}
 	// Before it waits for the launches before, a block asks for weights and reads the table: what writes the table has ended when this launch begins
 	// (nvptx.Launch). Constants that lie in memory are read behind the wait.
 	early := launch.Programmatic && launch.Values

@@ -47,7 +47,6 @@ func TestVectors(t *testing.T) {
 		norm    bool
 		gpu     ptxmatrix.GPU
 	}
-	ampere, ada := ptxmatrix.GPU{Major: 8, Memory: 164 << 10}, ptxmatrix.GPU{Major: 8, Minor: 9, Memory: 100 << 10}
 	products := []product{
 		{"affine_qmv_fast_add_float16_t_gs_32_b_4", 14336, 1, 40, nvptx.Launch{Values: true, Programmatic: true}, ir.F16, 32, false, ptxmatrix.Hopper},
 		{"affine_qmv_add_float16_t_gs_64_b_4", 4352, 2, 101, nvptx.Launch{Values: true}, ir.F16, 64, false, ampere},
