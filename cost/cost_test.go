@@ -212,6 +212,27 @@ func TestOperations(t *testing.T) {
 	require.InDelta(t, 2*w.Operations/m.Rate, float64(m.Of(p)), 1e-9)
 }
 
+// A product with a vector reads its whole matrix, however long the rows are that a thread reads; a lookup reads some rows of its table.
+func TestReads(t *testing.T) {
+	m, err := cost.Chip("m1")
+	require.NoError(t, err)
+	const inner, outer = 14336, 512
+	s := record.New("g")
+	s.Matmul(s.Input("x", ir.F16, 1, inner), record.Dense(s.RandomWeight("w", 1, ir.F16, outer, inner)))
+	s.EmbedNarrow(s.Input("tokens", ir.U32, 1), s.RandomWeight("table", 1, ir.F16, 1<<16, 64))
+	g, err := s.Graph()
+	require.NoError(t, err)
+	var work []cost.Work
+	for _, n := range g.Nodes {
+		if d, ok := n.(*ir.Dispatch); ok {
+			work = append(work, m.For(g).Work(d))
+		}
+	}
+	require.Len(t, work, 2)
+	require.EqualValues(t, 2*(inner*outer+inner+outer), work[0].Bytes)
+	require.Less(t, work[1].Bytes, float64(2*64<<16)/100)
+}
+
 // A norm that is a dispatch of its own is computed once. Fused into a product, it is computed by every
 // threadgroup, which reads the row and the norm's weights again; more cores share that repeated work.
 func TestRepeated(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/msl/decl"
+	"github.com/mlxc/mlxc/msl/term"
 )
 
 // Work is what one command costs.
@@ -87,20 +88,21 @@ func (e *Estimator) Work(n ir.Node) Work {
 func (e *Estimator) dispatch(d *ir.Dispatch) Work {
 	k := &e.g.Kernels[d.Kernel]
 	if !msl.Declared(k) {
-		return e.work(d, d.Effects, k.Function, 0, Repeated{})
+		return e.work(d, d.Effects, k.Function, 0, Repeated{}, true)
 	}
 	form := e.declared.Form(d)
 	if w, ok := e.forms[form]; invariants.Caches && ok {
 		return w
 	}
-	effects, operations, again := d.Effects, 0.0, Repeated{}
+	effects, operations, again, some := d.Effects, 0.0, Repeated{}, true
 	if in, err := e.declared.Bind(d); err == nil {
 		operations, again = e.operations(in)
+		some = gathers(in.Decl)
 		if declared, err := in.Effects(); err == nil {
 			effects = declared
 		}
 	}
-	w := e.work(d, effects, k.Function, operations, again)
+	w := e.work(d, effects, k.Function, operations, again, some)
 	if form != nil {
 		e.forms[form] = w
 	}
@@ -110,7 +112,7 @@ func (e *Estimator) dispatch(d *ir.Dispatch) Work {
 // Instance is Work of a dispatch with the given effects, which need not be part of the graph.
 func (e *Estimator) Instance(in *decl.Instance, effects *ir.Effects) Work {
 	operations, again := e.operations(in)
-	return e.work(in.Dispatch, effects, in.Decl.Name, operations, again)
+	return e.work(in.Dispatch, effects, in.Decl.Name, operations, again, gathers(in.Decl))
 }
 
 // Fused is Instance of a dispatch that replaces several others. It counts the given number of operations, that of
@@ -118,7 +120,7 @@ func (e *Estimator) Instance(in *decl.Instance, effects *ir.Effects) Work {
 // is the time of the longest replaced dispatch alone, see [Model.Unmeasured].
 func (e *Estimator) Fused(in *decl.Instance, effects *ir.Effects, operations float64, longest Seconds) Work {
 	_, again := e.operations(in)
-	w := e.work(in.Dispatch, effects, in.Decl.Name, operations, again)
+	w := e.work(in.Dispatch, effects, in.Decl.Name, operations, again, gathers(in.Decl))
 	w.Alone = e.Unmeasured(in.Decl.Name, w.Alone, longest)
 	return w
 }
@@ -133,8 +135,8 @@ func (m *Model) Unmeasured(function string, modelled, longest Seconds) Seconds {
 	return max(modelled, longest)
 }
 
-func (e *Estimator) work(d *ir.Dispatch, effects *ir.Effects, function string, operations float64, again Repeated) Work {
-	w := Work{Bytes: e.bytes(d, effects), Operations: operations, Repeated: again}
+func (e *Estimator) work(d *ir.Dispatch, effects *ir.Effects, function string, operations float64, again Repeated, some bool) Work {
+	w := Work{Bytes: e.bytes(d, effects, some), Operations: operations, Repeated: again}
 	if k, ok := e.Kernels[function]; ok {
 		w.Alone = k.At(w.Bytes)
 	} else {
@@ -172,7 +174,8 @@ const copyGroup = 16 << 10
 // perThread is the number of bytes of one argument that a thread reads at most.
 // A gather may read any row of a table, so its effect is the whole table; but
 // no thread of a kernel that is written to be fast reads more than this. An
-// assumption: those of our library read 30 to 200 in a model's graph.
+// assumption: those of our library read 30 to 200 in a model's graph. Only products of
+// dense matrices with long vectors read up to 3,600, and they read all that their effects name.
 const perThread = 1 << 10
 
 // perThreadScattered is the same of bytes that a thread writes to places that memory decides, such as rows of a cache: those of
@@ -214,7 +217,27 @@ func (e *Estimator) groups(d *ir.Dispatch) float64 {
 	return n
 }
 
-func (e *Estimator) bytes(d *ir.Dispatch, effects *ir.Effects) float64 {
+// gathers reports whether memory decides what a kernel reads: its terms have an element whose place is an element of something else.
+func gathers(d *decl.Decl) (found bool) {
+	look := func(x *term.Expr) {
+		if x.Op != term.Load {
+			return
+		}
+		for _, at := range x.Args {
+			at.Walk(func(x *term.Expr) { found = found || x.Op == term.Load })
+		}
+	}
+	for _, w := range d.Wheres {
+		w.Body.Walk(look)
+	}
+	for _, r := range d.Results {
+		r.Body.Walk(look)
+	}
+	return found
+}
+
+// bytes is how many bytes a dispatch moves; some: it may read only some of what its effects name.
+func (e *Estimator) bytes(d *ir.Dispatch, effects *ir.Effects, some bool) float64 {
 	total := 0.0
 	if !effects.Known() {
 		// The effects are not known; the sizes of the bound views are the best guess.
@@ -231,7 +254,11 @@ func (e *Estimator) bytes(d *ir.Dispatch, effects *ir.Effects) float64 {
 		if slices.ContainsFunc(effects.Writes, func(w ir.Write) bool { return !w.Must && w.Region.Equal(*r) }) {
 			continue // counted with the write
 		}
-		total += min(e.region(r), threads*perThread)
+		n := e.region(r)
+		if some {
+			n = min(n, threads*perThread)
+		}
+		total += n
 	}
 	for i := range effects.Writes {
 		w := &effects.Writes[i]

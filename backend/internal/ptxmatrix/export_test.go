@@ -3,10 +3,10 @@ package ptxmatrix
 // FitOf is how a product of matrices is launched by blocks of so many rows, or teams of which so many share the inner index.
 func FitOf(k Kernel, groups [3]uint64, given Given, rows, splits int) (Fit, bool) {
 	switch p := k.(type) {
-	case *fullProduct:
-		return p.fit(groups, given, rows)
 	case *warpProduct:
 		return p.fit(groups, given, rows, splits)
+	case *fullProduct:
+		return p.fit(groups, given, rows)
 	}
 	return k.(*product).fit(groups, given, rows, splits)
 }

@@ -22,12 +22,24 @@ const (
 
 // few is the code of the product for so many rows, a power of two. Where there is no room for all of x in shared memory, it is streamed: its chunks come with those of
 // weights, of two tiles at once, so that half as much comes in all.
-func (p *product) few(rows int, streamed bool) *vector {
+func (p *product) few(rows int, streamed bool, gpu GPU) *vector {
 	form := p.form
 	if form == tile {
 		form = store
 	}
-	return &vector{source: p.source, form: form, pairs: p.pairs, sides: p.sides, elem: p.elem, group: p.group, gpu: p.gpu, most: rows, streamed: streamed && len(p.sides) == 1}
+	return &vector{source: p.source, form: form, pairs: p.pairs, sides: p.sides, elem: p.elem, group: p.group, gpu: gpu, most: rows, streamed: streamed && len(p.sides) == 1}
+}
+
+// fitFew is how a launch of few rows is best launched; nothing if other code is better.
+func (p *product) fitFew(groups [3]uint64, given Given, gpu GPU) Fit {
+	if rows := p.fewOf(groups, given); rows > 0 {
+		for _, streamed := range []bool{false, true} {
+			if f := p.few(rows, streamed, gpu).Fit(groups, given); f.Fits() {
+				return f
+			}
+		}
+	}
+	return Fit{}
 }
 
 // fewOf is for how many rows, of few, a launch is best; 0: for more, or there is no such code.
@@ -42,18 +54,6 @@ func (p *product) fewOf(groups [3]uint64, given Given) int {
 		return 0
 	}
 	return max(2, 1<<bits.Len64(rows-1))
-}
-
-// fewFit is how the code for few rows is launched; nothing if there is none, or other code is better.
-func (p *product) fewFit(groups [3]uint64, given Given) (f Fit) {
-	if rows := p.fewOf(groups, given); rows > 0 {
-		for _, streamed := range []bool{false, true} {
-			if f = p.few(rows, streamed).Fit(groups, given); f.Fits() {
-				break
-			}
-		}
-	}
-	return f
 }
 
 // stageRows brings x to shared memory, in the order in which lanes multiply it. Of a chunk lane m of four has elements 64·m to 64·m + 63 of its row, which are eight pieces: the

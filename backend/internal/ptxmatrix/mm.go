@@ -1,6 +1,7 @@
 package ptxmatrix
 
 import (
+	"math"
 	"regexp"
 	"strings"
 
@@ -24,6 +25,7 @@ import (
 type blockProduct struct {
 	*product
 	format *blockFormat
+	gpu    GPU
 }
 
 // alone reports whether warps multiply by themselves.
@@ -36,40 +38,44 @@ func blockProductOf(k *air.Kernel, gpu GPU) *blockProduct {
 	if m == nil {
 		return nil
 	}
-	p := &product{source: k, gpu: gpu, form: tile, elem: ir.F16, sides: []string{""}}
+	p := &product{source: k, form: tile, elem: ir.F16, sides: []string{""}}
 	if m[2] == "bf16" {
 		p.elem = ir.BF16
 	}
-	return &blockProduct{p, blockFormats[m[1]]}
+	return &blockProduct{p, blockFormats[m[1]], gpu}
 }
 
 // codeSlots are those of chunks: one that is multiplied, and one on its way.
 const codeSlots = 2
 
 // phases is how many parts of the inner index have their products added up by tensor cores each; the sums of these phases are added. What tensor cores lose of a
-// phase, all of whose magnitudes may be there from its start, stays within the bound of the whole sum (docs/terms.md). It is 0 if no phase is short enough.
+// phase, all of whose magnitudes may be there from its start, stays within the bound of the whole sum (docs/terms.md): in units of 2^−24 of all magnitudes
+// 16 products lose at most 8 (2^−25 of the largest exponent each), what they are added to half a unit, and the result two. It is 0 if no phase is short enough.
 //
-// In units of 2^−24 of all magnitudes 16 products lose at most 8 (2^−25 of the largest exponent each) with wgmma, what they are added to half a unit, and the result two. Where warps
-// multiply by themselves eight lose up to ten ([warpPhase]), and there are two phases at least. Of an element there are two products, the weight rounded and the rest. With whole
-// numbers there is one, whose sum may be twice as large as that of the weights', and products of rests, two steps for a chunk; and between chunks sums are multiplied. A
-// weight that is the sum of two numbers is off itself, by no more than 2^−22 in f16 and 2^−18 in bf16.
+// Of compute capability 8.0 eight products lose 8, one unit each, and the result two. Whole numbers and rests may be twice as large as weights there, whose sums are multiplied once a chunk, and weights that are the sum of two numbers are off
+// themselves, by no more than 4 in f16 and 64 in bf16.
 func (p *blockProduct) phases(inner int) int {
-	lost, off, n := 21./16, 2., 1
+	lost, off := 21, 0 // 16 elements are two times 16 products
 	if p.whole() {
-		lost = 12. / 16
+		lost = 12 // with those of rests, two for 16
 	}
 	if p.alone() {
-		const each = 10. / 8
-		lost, off, n = 2*each, 4, 2
 		switch {
 		case p.whole():
-			lost, off = 2*each*(1+2*16./chunk)+1./chunk, 0
+			lost = 46
 		case p.elem == ir.BF16:
-			off = 64
+			lost, off = 40, 64
+		default:
+			lost, off = 40, 4
 		}
 	}
-	for chunks := inner / chunk; n <= chunks; n++ {
-		if float64((chunks+n-1)/n*chunk)*lost+off+float64(n-1) <= bound(inner) {
+	bound := float64(inner)
+	if inner > 4096 {
+		bound = 64 * math.Sqrt(float64(inner))
+	}
+	chunks := inner / chunk
+	for n := 1; n <= chunks; n++ {
+		if float64((chunks+n-1)/n*chunk/16*lost+off+n-1) <= bound {
 			return n
 		}
 	}
@@ -110,7 +116,7 @@ func (p *blockProduct) Fit(groups [3]uint64, given Given) Fit {
 		}
 	}
 	for i, c := range []int{128, 64, 32} {
-		f := Fit{Rows: c, Aligned: given.Aligned, Long: phases > 1, Inner: int(k), Depth: depth, Columns: across}
+		f := Fit{Rows: c, Aligned: given.Aligned, Long: phases > 1, Inner: int(k), Columns: across}
 		if f.Long && c > 64 || p.memory(f) > p.gpu.Memory-reserved { // a thread has no registers for what phases before have added up, or a block no memory
 			continue
 		}
@@ -253,7 +259,7 @@ func (e *blockEmitter) loadsOfBlocks() {
 	}
 	e.use = e.r("mov.b32", "0")
 
-	xRow, unit := e.xPlace()
+	xRow, unit := e.r("shr.u32", "%s, 4", e.thread), e.r("and.b32", "%s, 15", e.thread)
 	m := e.r("add.s32", "%s, %s", e.m0, xRow)
 	pitch := e.r("mov.b32", "%d", 2*e.fit.Inner)
 	e.xFrom = e.plus(e.Make("rd", "add.s64", "%s, %s", e.args["x"], e.wide(m, pitch)), e.r("shl.b32", "%s, 4", unit))
@@ -262,7 +268,7 @@ func (e *blockEmitter) loadsOfBlocks() {
 	to = e.r("mad.lo.s32", "%s, %d, %s", e.r("shr.u32", "%s, 3", unit), 128*e.fit.Rows, to)
 	e.xTo = e.r("add.s32", "%s, %s", to, e.base)
 	e.rows = nil
-	for j := 0; j < e.fit.Rows; j += e.xApart() {
+	for j := 0; j < e.fit.Rows; j += e.fit.blockThreads() / 16 {
 		e.rows = append(e.rows, e.Make("p", "setp.lt.s32", "%s, %s", e.r("add.s32", "%s, %d", m, j), e.M))
 	}
 	e.left = e.r("mov.b32", "%d", e.fit.Inner)
@@ -286,13 +292,13 @@ func (e *blockEmitter) bringX() {
 	for i, ok := range e.rows {
 		from := e.xFrom
 		if i > 0 {
-			from = e.Make("rd", "add.s64", "%s, %d", from, int64(i)*int64(2*e.xApart())*int64(e.fit.Inner))
+			from = e.Make("rd", "add.s64", "%s, %d", from, int64(i)*int64(e.fit.blockThreads()/8)*int64(e.fit.Inner))
 		}
 		some := e.Make("p", "and.pred", "%s, %s", there, ok)
 		if e.fit.Aligned {
-			e.Line("cp.async.cg.shared.global \t[%s+%d], [%s], 16, %s", to, i*e.xApart()*128, from, e.either(some, "r", "16", "0"))
+			e.Line("cp.async.cg.shared.global \t[%s+%d], [%s], 16, %s", to, i*e.fit.blockThreads()/16*128, from, e.either(some, "r", "16", "0"))
 		} else {
-			e.single(to, i*e.xApart()*128, from, some)
+			e.single(to, i*e.fit.blockThreads()/16*128, from, some)
 		}
 	}
 	e.Line("add.s64 \t%s, %s, %d", e.xFrom, e.xFrom, 2*depth)

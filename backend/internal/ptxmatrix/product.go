@@ -14,7 +14,6 @@ import (
 // product is a product of matrices that this package has code for.
 type product struct {
 	source *air.Kernel
-	gpu    GPU
 	form   form
 	// sides are the ends of the names of matrices, scales and biases, and of results and their lengths.
 	sides []string
@@ -80,7 +79,7 @@ const reserved = 1 << 10
 func (g GPU) warpgroups() bool { return g.Major == 9 && g.Minor == 0 }
 
 // Of returns the code for a kernel of the builtin library with some function constants; nil if there is none. GPUs other than those of compute capability 9.0
-// have none for products of f32 or of dense matrices, nor for attention of few queries, and those before 8.0, or the zero value, none at all.
+// have none for attention of few queries, and for f32, and those before 8.0, or the zero value, none at all.
 func Of(k *air.Kernel, constants []ir.FunctionConstant, gpu GPU) Kernel {
 	if gpu.Major < 8 {
 		return nil
@@ -88,17 +87,25 @@ func Of(k *air.Kernel, constants []ir.FunctionConstant, gpu GPU) Kernel {
 	if v := vectorOf(k, constants, gpu); v != nil {
 		return v
 	}
-	if gpu.warpgroups() {
-		if p := productOf(k, gpu); p != nil {
+	if !gpu.warpgroups() {
+		if p := warpProductOf(k, constants, gpu); p != nil {
 			return p
 		}
-		if p := turnedOf(k, constants, gpu); p != nil {
-			return p
+		if b := blockProductOf(k, gpu); b != nil {
+			return b
 		}
-		if p := fullProductOf(k, constants); p != nil {
-			return p
+		if a := attentionOf(k, constants, gpu); a != nil {
+			return a
 		}
-	} else if p := warpProductOf(k, constants, gpu); p != nil {
+		return nil
+	}
+	if p := productOf(k); p != nil {
+		return p
+	}
+	if p := turnedOf(k, constants); p != nil {
+		return p
+	}
+	if p := fullProductOf(k, constants); p != nil {
 		return p
 	}
 	if a := attentionOf(k, constants, gpu); a != nil {
@@ -110,8 +117,8 @@ func Of(k *air.Kernel, constants []ir.FunctionConstant, gpu GPU) Kernel {
 	return nil
 }
 
-func productOf(k *air.Kernel, gpu GPU) *product {
-	p := &product{source: k, gpu: gpu, elem: ir.F16, sides: []string{""}}
+func productOf(k *air.Kernel) *product {
+	p := &product{source: k, elem: ir.F16, sides: []string{""}}
 	m := named.FindStringSubmatch(k.Name)
 	switch {
 	case m == nil:
@@ -185,8 +192,8 @@ type Fit struct {
 	Aligned bool // memory is read 16 bytes at a time
 	Long    bool // the inner index may have more than one phase
 	Chunk   int  // bytes of scales that are read at a time, if Aligned
-	Depth   int  // elements of the inner index of a stage
 	Columns int  // of results that a block of warps makes that multiply by themselves; 0: they do not
+	Depth   int  // elements of the inner index of a stage
 	// Of a product of matrices: how many rows of x there are at most (0: as the grid says); how many blocks, a cluster, share the inner index, and how
 	// many elements of it each has at most (0: all, of an unknown number); for how many stages there is memory; and whether matrices and sizes are the
 	// same in each replay, so that weights may be asked for before the wait.
@@ -228,7 +235,7 @@ func (f Fit) Fits() bool { return f != Fit{} }
 
 // Fit implements [Kernel].
 func (p *product) Fit(groups [3]uint64, given Given) (best Fit) {
-	if f := p.fewFit(groups, given); f.Fits() {
+	if f := p.fitFew(groups, given, Hopper); f.Fits() {
 		return f
 	}
 	least := uint64(0)
@@ -388,18 +395,21 @@ func size(name string) bool {
 
 // size is how many rows a grid makes results for, and how many blocks lie side by side.
 func (p *product) size(groups [3]uint64, f Fit) (rows, wide uint64) {
-	rows, along, each := 64*groups[0], groups[1], uint64(f.columns()/64)
+	high, tiles := uint64(64), uint64(f.columns()/64)
 	switch {
-	case p.form == tile || p.dense(): // tiles of 32 by 32 results, columns along x
-		rows, along, each = 32*groups[1], groups[0], uint64(f.columns()/32)
+	case p.form == tile || p.dense(): // tiles of 32 columns along x, of one matrix after another
+		each := 2 * tiles
 		if p.form == siluMul {
 			each /= 2
 		}
+		return 32 * groups[1], (groups[0] + (each-1)*p.results()) / each
 	case p.form == rope:
-		rows = f.Projections.tall() * groups[0]
+		high = f.Projections.tall()
+	case p.form == siluMul: // tiles of 32 columns of each matrix
+		return 64 * groups[0], (groups[1] + tiles - 1) / tiles
 	}
-	// Tiles lie behind those of the matrix before: of each matrix there are so many times fewer blocks, rounded up.
-	return rows, (along + (each-1)*p.results()) / each
+	// Tiles of 64 columns, of one matrix after another: each has a quarter as many blocks or so, rounded up.
+	return high * groups[0], (groups[1] + (tiles-1)*uint64(len(p.sides))) / tiles
 }
 
 // results is how many matrices have results of their own.
@@ -413,7 +423,7 @@ func (p *product) results() uint64 {
 // Launch implements [Kernel].
 func (p *product) Launch(groups [3]uint64, f Fit) (grid [3]uint64, threadsOf, shared uint32) {
 	if f.Teams > 0 {
-		return p.few(f.Most, f.Streamed).Launch(groups, f)
+		return p.few(f.Most, f.Streamed, Hopper).Launch(groups, f)
 	}
 	rows, wide := p.size(groups, f)
 	if f.Most > 0 {

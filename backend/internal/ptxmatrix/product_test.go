@@ -275,11 +275,33 @@ func TestProducts(t *testing.T) {
 		// Rows of a block, and how many blocks share the inner index; 0: what Fit chooses. few: that is code for few rows.
 		tile, splits int
 	}
-	const (
-		few   = -1
-		warps = -1 // of splits: tensor cores take products of one warp only; times how many teams share the inner index
-	)
-	for _, x := range sample.Kernels(t, "products of matrices", []product{
+	const few = -1
+	const warps = -1 // of splits: tensor cores take products of one warp only; times how many teams share the inner index
+	family := func(x product) string { return fmt.Sprint(x.tile == few) }
+	for _, x := range slices.Concat(sample.Of(t, "products of warps", []product{
+		{"affine_qmm_t_float16_t_gs_32_b_4_alN_false_batch_0", 512, 70, []int{270}, nvptx.Launch{Values: true}, false, ir.F16, 32, 4, "", 64, warps},
+		{"affine_qmm_t_float16_t_gs_64_b_4_alN_false_batch_0", 4352, 3, []int{9}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.F16, 64, 4, "", 16, warps},
+		{"affine_qmm_t_bfloat16_t_gs_128_b_4_alN_false_batch_0", 768, 6, []int{33}, nvptx.Launch{Moving: true}, false, ir.BF16, 128, 4, "", 32, warps},
+		{"affine_qmm_t_float16_t_gs_32_b_8_alN_false_batch_0", 15360, 4, []int{5}, nvptx.Launch{}, false, ir.F16, 32, 8, "", 16, warps},
+		{"affine_qmm_t_x2_float16_t_gs_128_b_4_alN_false", 1024, 37, []int{129, 65}, nvptx.Launch{Values: true, Moving: true}, false, ir.F16, 128, 4, "x2", 32, warps},
+		{"affine_qmm_t_x3_bfloat16_t_gs_32_b_4_alN_false", 192, 9, []int{40, 8, 258}, nvptx.Launch{Values: true, Moving: true, Programmatic: true}, false, ir.BF16, 32, 4, "x3", 16, warps},
+		{"affine_qmm_t_add_float16_t_gs_64_b_8_alN_false", 384, 73, []int{136}, nvptx.Launch{Moving: true}, false, ir.F16, 64, 8, "add", 64, warps},
+		{"affine_qmm_t_add_bfloat16_t_gs_32_b_8_alN_false", 320, 33, []int{65}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.BF16, 32, 8, "add", 64, warps},
+		{"affine_qmm_t_silu_mul_float16_t_gs_32_b_4_alN_false", 384, 66, []int{72}, nvptx.Launch{Values: true}, false, ir.F16, 32, 4, "silu", 0, warps},
+		{"affine_qmm_t_silu_mul_bfloat16_t_gs_64_b_8_alN_false", 128, 20, []int{133}, nvptx.Launch{Values: true}, false, ir.BF16, 64, 8, "silu", 0, warps},
+		{"affine_qmm_t_add_float16_t_gs_32_b_4_alN_false", 1024, 19, []int{130}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.F16, 32, 4, "add", 16, 4 * warps},
+		{"affine_qmm_t_silu_mul_float16_t_gs_128_b_4_alN_false", 1024, 39, []int{150}, nvptx.Launch{Values: true}, false, ir.F16, 128, 4, "silu", 32, 2 * warps},
+		{"affine_qmm_t_x3_bfloat16_t_gs_64_b_8_alN_false", 2048, 9, []int{40, 8, 70}, nvptx.Launch{Values: true, Moving: true}, false, ir.BF16, 64, 8, "x3", 16, 4 * warps},
+		{"affine_qmm_t_silu_mul_bfloat16_t_gs_32_b_4_alN_false", 1024, 70, []int{33}, nvptx.Launch{Moving: true}, false, ir.BF16, 32, 4, "silu", 64, 2 * warps},
+		{"affine_qmm_t_x2_float16_t_gs_32_b_8_alN_false", 512, 66, []int{129, 65}, nvptx.Launch{Values: true}, false, ir.F16, 32, 8, "x2", 32, 2 * warps},
+		{"affine_qmm_t_add_float16_t_gs_32_b_4_alN_false", 1536, 2, []int{201}, nvptx.Launch{Values: true}, false, ir.F16, 32, 4, "add", few, warps},
+		{"affine_qmm_t_silu_mul_bfloat16_t_gs_64_b_4_alN_false", 1280, 3, []int{72}, nvptx.Launch{Moving: true}, false, ir.BF16, 64, 4, "silu", few, warps},
+		{"gemm_nt_float16", 512, 70, []int{270}, nvptx.Launch{Values: true}, false, ir.F16, 0, 16, "", 64, warps},
+		{"gemm_nt_bfloat16", 4160, 3, []int{9}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.BF16, 0, 16, "", 16, warps},
+		{"gemm_nt_x3_float16", 512, 40, []int{129, 1, 65}, nvptx.Launch{Values: true, Moving: true}, false, ir.F16, 0, 16, "x3", 32, 2 * warps},
+		{"gemm_nt_add_bfloat16", 1024, 33, []int{70}, nvptx.Launch{Moving: true}, false, ir.BF16, 0, 16, "add", 16, 4 * warps},
+		{"gemm_nt_silu_mul_float16", 192, 66, []int{150}, nvptx.Launch{Values: true}, false, ir.F16, 0, 16, "silu", 0, warps},
+	}, 4), sample.Families(t, "products of warpgroups", []product{
 		{"affine_qmm_t_float16_t_gs_32_b_4_alN_false_batch_0", 96, 35, []int{41}, nvptx.Launch{Values: true}, false, ir.F16, 32, 4, "", 0, 0},
 		{"affine_qmm_t_float16_t_gs_32_b_4_alN_false_batch_0", 512, 70, []int{270}, nvptx.Launch{Values: true}, false, ir.F16, 32, 4, "", 0, 0},
 		{"affine_qmm_t_bfloat16_t_gs_64_b_8_alN_false_batch_0", 1024, 40, []int{30}, nvptx.Launch{}, false, ir.BF16, 64, 8, "", 0, 0},
@@ -313,8 +335,6 @@ func TestProducts(t *testing.T) {
 		{"affine_qmm_t_x3_float16_t_gs_32_b_4_alN_false", 1024, 5, []int{40, 16, 258}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.F16, 32, 4, "x3", few, 0},
 		{"affine_qmm_t_x2_bfloat16_t_gs_64_b_4_alN_false", 1792, 2, []int{129, 65}, nvptx.Launch{Values: true, Moving: true}, false, ir.BF16, 64, 4, "x2", few, 0},
 		{"affine_qmm_t_float16_t_gs_32_b_4_alN_true_batch_0", 512, 8, []int{160}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.F16, 32, 4, "", few, 0},
-		{"affine_qmm_t_silu_mul_bfloat16_t_gs_32_b_4_alN_false", 1536, 3, []int{61}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.BF16, 32, 4, "silu", few, warps},
-		{"affine_qmm_t_x2_float16_t_gs_64_b_4_alN_false", 4096, 2, []int{40, 73}, nvptx.Launch{Moving: true}, false, ir.F16, 64, 4, "x2", few, warps},
 		// Of f32.
 		{"affine_qmm_t_float_gs_32_b_4_alN_false_batch_0", 96, 70, []int{41}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.F32, 32, 4, "", 64, 1},
 		{"affine_qmm_t_float_gs_64_b_8_alN_false_batch_0", 448, 5, []int{9}, nvptx.Launch{Values: true}, false, ir.F32, 64, 8, "", 64, 1},
@@ -343,25 +363,7 @@ func TestProducts(t *testing.T) {
 		{"gemm_nt_silu_mul_float16", 384, 66, []int{150}, nvptx.Launch{Values: true}, false, ir.F16, 0, 16, "silu", 0, 0},
 		{"gemm_nt_silu_mul_bfloat16", 1096, 20, []int{33}, nvptx.Launch{Moving: true}, true, ir.BF16, 0, 16, "silu", 32, 2},
 		{"gemm_nt_silu_mul_float16", 1984, 9, []int{140}, nvptx.Launch{Values: true, Moving: true, Programmatic: true}, false, ir.F16, 0, 16, "silu", 16, 2},
-		// By warps.
-		{"affine_qmm_t_float16_t_gs_32_b_4_alN_false_batch_0", 512, 70, []int{270}, nvptx.Launch{Values: true}, false, ir.F16, 32, 4, "", 64, warps},
-		{"affine_qmm_t_float16_t_gs_64_b_4_alN_false_batch_0", 4352, 3, []int{9}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.F16, 64, 4, "", 16, warps},
-		{"affine_qmm_t_bfloat16_t_gs_128_b_4_alN_false_batch_0", 768, 6, []int{33}, nvptx.Launch{Moving: true}, false, ir.BF16, 128, 4, "", 32, warps},
-		{"affine_qmm_t_float16_t_gs_32_b_8_alN_false_batch_0", 15360, 4, []int{5}, nvptx.Launch{}, false, ir.F16, 32, 8, "", 16, warps},
-		{"affine_qmm_t_x2_float16_t_gs_128_b_4_alN_false", 1024, 37, []int{129, 65}, nvptx.Launch{Values: true, Moving: true}, false, ir.F16, 128, 4, "x2", 32, warps},
-		{"affine_qmm_t_x3_bfloat16_t_gs_32_b_4_alN_false", 192, 9, []int{40, 8, 258}, nvptx.Launch{Values: true, Moving: true, Programmatic: true}, false, ir.BF16, 32, 4, "x3", 16, warps},
-		{"affine_qmm_t_add_float16_t_gs_64_b_8_alN_false", 384, 73, []int{136}, nvptx.Launch{Moving: true}, false, ir.F16, 64, 8, "add", 64, warps},
-		{"affine_qmm_t_add_bfloat16_t_gs_32_b_8_alN_false", 320, 33, []int{65}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.BF16, 32, 8, "add", 64, warps},
-		{"affine_qmm_t_silu_mul_float16_t_gs_32_b_4_alN_false", 384, 66, []int{72}, nvptx.Launch{Values: true}, false, ir.F16, 32, 4, "silu", 0, warps},
-		{"affine_qmm_t_silu_mul_bfloat16_t_gs_64_b_8_alN_false", 128, 20, []int{133}, nvptx.Launch{Values: true}, false, ir.BF16, 64, 8, "silu", 0, warps},
-		{"affine_qmm_t_add_float16_t_gs_32_b_4_alN_false", 1024, 19, []int{130}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.F16, 32, 4, "add", 16, 4 * warps},
-		{"affine_qmm_t_silu_mul_float16_t_gs_128_b_4_alN_false", 1024, 39, []int{150}, nvptx.Launch{Values: true}, false, ir.F16, 128, 4, "silu", 32, 2 * warps},
-		{"affine_qmm_t_x3_bfloat16_t_gs_64_b_8_alN_false", 2048, 9, []int{40, 8, 70}, nvptx.Launch{Values: true, Moving: true}, false, ir.BF16, 64, 8, "x3", 16, 4 * warps},
-		{"affine_qmm_t_silu_mul_bfloat16_t_gs_32_b_4_alN_false", 1024, 70, []int{33}, nvptx.Launch{Moving: true}, false, ir.BF16, 32, 4, "silu", 64, 2 * warps},
-		{"affine_qmm_t_x2_float16_t_gs_32_b_8_alN_false", 512, 66, []int{129, 65}, nvptx.Launch{Values: true}, false, ir.F16, 32, 8, "x2", 32, 2 * warps},
-	}, func(x product) string {
-		return fmt.Sprint(x.tile == few, x.tile != few && x.splits < 0, x.bits == 16, x.dtype == ir.F32)
-	}) {
+	}, family, 28)) {
 		t.Run(fmt.Sprint(x.name, " ", x.k, " ", x.splits), func(t *testing.T) {
 			gpu := ptxmatrix.Hopper
 			if x.splits < 0 {

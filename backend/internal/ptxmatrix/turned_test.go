@@ -43,7 +43,6 @@ func TestRowsTurned(t *testing.T) {
 		{"affine_qmm_t_x3_rope_float16_t_gs_32_b_4", 512, 7, 3, 1, 128, 71, 8, false, ir.F16, 32, 4, nvptx.Launch{Values: true, Programmatic: true}, ptxmatrix.Hopper},
 		{"affine_qmm_t_x3_rope_bfloat16_t_gs_64_b_4", 768, 2, 5, 2, 96, 33, 3, true, ir.BF16, 64, 4, nvptx.Launch{Values: true, Moving: true, Programmatic: true}, ptxmatrix.Hopper},
 		{"affine_qmm_t_x3_rope_float16_t_gs_128_b_4", 512, 3, 9, 1, 64, 300, 3, false, ir.F16, 128, 4, nvptx.Launch{}, ptxmatrix.Hopper},
-		{"affine_qmm_t_x3_rope_float16_t_gs_64_b_4", 512, 6, 3, 1, 128, 71, 8, false, ir.F16, 64, 4, nvptx.Launch{Values: true}, ada},
 		// Of f32.
 		{"affine_qmm_t_x3_rope_float_gs_32_b_4", 160, 35, 3, 2, 128, 270, 8, false, ir.F32, 32, 4, nvptx.Launch{Values: true, Programmatic: true}, ptxmatrix.Hopper},
 		{"affine_qmm_t_x3_rope_float_float16_t_gs_128_b_4", 128, 40, 3, 2, 64, 70, 1, false, ir.F32, 128, 4, nvptx.Launch{Values: true, Programmatic: true}, ptxmatrix.Hopper},

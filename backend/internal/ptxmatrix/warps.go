@@ -2,6 +2,7 @@ package ptxmatrix
 
 import (
 	"math"
+	"math/bits"
 	"strings"
 
 	"github.com/mlxc/mlxc/internal/air"
@@ -16,17 +17,22 @@ import (
 // thread takes 16 that lie side by side, of four rows of weights and of a row of x for each eight: the inner index may have any order that is the same in both factors. So
 // codes of a row are one load, have one scale, and x is loaded 16 bytes at a time as it lies. Where there would be few blocks, two or four teams of warps share the inner
 // index: a stage has 64 elements for each, and their sums are added in the end.
-type warpProduct struct{ *product }
+//
+// Weights of 16 bits are loaded as x is, and are not decoded.
+type warpProduct struct {
+	*product
+	gpu GPU
+}
 
 func warpProductOf(k *air.Kernel, constants []ir.FunctionConstant, gpu GPU) *warpProduct {
-	p := productOf(k, gpu)
+	p := productOf(k)
 	if p == nil {
-		p = turnedOf(k, constants, gpu)
+		p = turnedOf(k, constants)
 	}
-	if p == nil || p.bits > 8 {
+	if p == nil {
 		return nil
 	}
-	return &warpProduct{p}
+	return &warpProduct{p, gpu}
 }
 
 const (
@@ -42,23 +48,19 @@ const (
 // largest one 24 bits below it, and then the sum to 24 bits: that is ten times 2^−24 of the sum of all magnitudes, if all of it is there from the start. Phases are added
 // with one rounding each. Together that has to stay within the bound of a sum (docs/terms.md). Teams make a part of it each, which has a bound of its own.
 func warpPhase(inner int) int {
+	bound := math.Min(float64(inner), 64*math.Sqrt(float64(inner))) + 2
 	stages := inner / warpDepth
 	for phases := 1; ; phases++ {
 		length := (stages + phases - 1) / phases * warpDepth
-		if length == warpDepth || float64(length)*10/8+float64(phases-1) <= bound(inner) {
+		if length == warpDepth || float64(length)*10/8+float64(phases-1) <= bound {
 			return length
 		}
 	}
 }
 
-// bound is that of a sum (docs/terms.md), in units of 2^−24 of the sum of all magnitudes.
-func bound(inner int) float64 {
-	return math.Min(float64(inner), 64*math.Sqrt(float64(inner))) + 2
-}
-
 // Fit implements [Kernel].
 func (p *warpProduct) Fit(groups [3]uint64, given Given) (best Fit) {
-	if f := p.fewFit(groups, given); f.Fits() {
+	if f := p.fitFew(groups, given, p.gpu); f.Fits() {
 		return f
 	}
 	least := uint64(0)
@@ -82,24 +84,30 @@ func (p *warpProduct) fit(groups [3]uint64, given Given, rows, teams int) (f Fit
 	if !known || !given.Aligned || k < leastInner || k > 1<<24 {
 		return Fit{}, false
 	}
-	f = Fit{Rows: rows, Aligned: true, Inner: int(k), Depth: warpDepth * teams, Chunk: 16, Columns: warpCount * warpColumns / teams}
+	f = Fit{Rows: rows, Aligned: true, Inner: int(k), Columns: warpCount * warpColumns / teams}
 	if p.form == rope {
 		if f.Projections, ok = p.projections(given); !ok {
 			return Fit{}, false
 		}
 	}
-	if f.Inner%f.Depth != 0 || teams > 1 && f.Inner/f.Depth < FewestStages {
+	if f.Inner%f.stageDepth() != 0 || teams > 1 && f.Inner/f.stageDepth() < FewestStages {
 		return Fit{}, false
 	}
-	for f.Inner%p.group != 0 || 2*f.Inner/p.group%f.Chunk != 0 { // the scales of a row
-		f.Chunk /= 2
-		if f.Chunk < 4 || f.Chunk/2*p.group < f.Depth {
-			return Fit{}, false
+	least := 2 // stages of 16 bits are so large that no more may have room
+	if !p.dense() {
+		least, f.Chunk = minSlots, 16
+		for f.Inner%p.group != 0 || 2*f.Inner/p.group%f.Chunk != 0 { // the scales of a row
+			f.Chunk /= 2
+			if f.Chunk < 4 || f.Chunk/2*p.group < f.stageDepth() {
+				return Fit{}, false
+			}
 		}
 	}
-	f.Most = p.most(groups, given, f)
+	if all := p.rows(groups, given, f); all <= 64 {
+		f.Most = max(8, 1<<bits.Len64(all-1))
+	}
 	for f.Slots = maxSlots; p.memory(f) > p.gpu.Memory-reserved; f.Slots-- {
-		if f.Slots == minSlots {
+		if f.Slots == least {
 			return Fit{}, false
 		}
 	}
@@ -109,33 +117,40 @@ func (p *warpProduct) fit(groups [3]uint64, given Given, rows, teams int) (f Fit
 // warpTeams is how many teams a block of warps has that multiply by themselves.
 func (f Fit) warpTeams() int { return warpCount * warpColumns / f.Columns }
 
+// stageDepth is how many elements of the inner index a stage has.
+func (f Fit) stageDepth() int { return warpDepth * f.warpTeams() }
+
 // cost is about how many cycles a launch takes.
 func (p *warpProduct) cost(groups [3]uint64, given Given, f Fit) uint64 {
 	// Those of a stage. With more teams x is read more often, and sums are added.
 	stage := map[int]uint64{64: 1000, 32: 600, 16: 420}[f.Rows] * uint64(30+f.warpTeams()) / 31
+	if p.dense() {
+		stage = max(stage, uint64(p.slotBytes(f)/38)) // bytes a cycle of the cache that multiprocessors share
+	}
 	grid, _, _ := p.Launch(groups, f)
 	m := uint64(max(1, given.Multiprocessors))
-	return (grid[0]*grid[1] + m - 1) / m * (uint64(f.Inner/f.Depth)*stage + 500 + 300*uint64(f.warpTeams()) + 45*uint64(f.Rows))
+	return (grid[0]*grid[1] + m - 1) / m * (uint64(f.Inner/f.stageDepth())*stage + 500 + 300*uint64(f.warpTeams()) + 45*uint64(f.Rows))
 }
 
 // Launch implements [Kernel].
 func (p *warpProduct) Launch(groups [3]uint64, f Fit) (grid [3]uint64, threadsOf, shared uint32) {
 	if f.Teams > 0 {
-		return p.product.Launch(groups, f)
+		return p.few(f.Most, f.Streamed, p.gpu).Launch(groups, f)
 	}
 	grid, _, _ = p.product.Launch(groups, f)
 	return grid, warpThreads, uint32(p.memory(f))
 }
 
 // A stage consists of rows of x, 64 elements for each team, and of codes likewise; scales lie behind all stages, those of all columns of a chunk before their biases.
-func (p *warpProduct) codesAt(f Fit) int { return f.rowsBytes() }
-func (p *warpProduct) codesPitch() int   { return warpDepth * p.bits / 8 }
+func (p *warpProduct) rowsBytes(f Fit) int { return 2 * warpDepth * f.Rows }
+func (p *warpProduct) codesAt(f Fit) int   { return f.warpTeams() * p.rowsBytes(f) }
+func (p *warpProduct) codesPitch() int     { return warpDepth * p.bits / 8 }
 func (p *warpProduct) slotBytes(f Fit) int {
 	return p.codesAt(f) + warpCount*warpColumns*p.codesPitch()
 }
 func (p *warpProduct) scalesAt(f Fit) int   { return f.Slots * p.slotBytes(f) }
 func (p *warpProduct) chunkBytes(f Fit) int { return 2 * f.Columns * f.Chunk }
-func (p *warpProduct) periodOf(f Fit) int   { return f.Chunk / 2 * p.group / f.Depth }
+func (p *warpProduct) periodOf(f Fit) int   { return f.Chunk / 2 * p.group / f.stageDepth() }
 func (p *warpProduct) chunkSlots(f Fit) int { return (f.Slots-1+p.periodOf(f)-1)/p.periodOf(f) + 1 }
 
 // teamBytes are those of the sums of all teams but the first.
@@ -143,8 +158,16 @@ func (p *warpProduct) teamBytes(f Fit) int {
 	return (f.warpTeams() - 1) * warpCount / f.warpTeams() * 32 * 4 * f.Rows
 }
 
+// scalesBytes are those of all scales and biases.
+func (p *warpProduct) scalesBytes(f Fit) int {
+	if p.dense() {
+		return 0
+	}
+	return p.chunkSlots(f) * p.chunkBytes(f)
+}
+
 func (p *warpProduct) memory(f Fit) int {
-	return max(p.scalesAt(f)+p.chunkSlots(f)*p.chunkBytes(f), p.teamBytes(f), 2*f.pitch()*f.Rows) + alignment
+	return max(p.scalesAt(f)+p.scalesBytes(f), p.teamBytes(f), 2*f.pitch()*f.Rows) + alignment
 }
 
 // warpEmitter writes one entry.
@@ -182,7 +205,7 @@ type piece struct {
 // Emit implements [Kernel].
 func (p *warpProduct) Emit(launch nvptx.Launch, f Fit) []byte {
 	if f.Teams > 0 {
-		return p.product.Emit(launch, f)
+		return p.few(f.Most, f.Streamed, p.gpu).Emit(launch, f)
 	}
 	e := &warpEmitter{of: p, emitter: &emitter{product: p.product, entry: entry{kernel: p.source, launch: launch, typ: p.elem, target: elder(launch), resident: 1}, fit: f}}
 	e.parameters()
@@ -222,6 +245,9 @@ func (e *warpEmitter) find() {
 	e.codesTo = e.r("mad.lo.s32", "%s, 16, %s", e.thread, e.r("add.s32", "%s, %d", e.base, e.of.codesAt(f)))
 	units := pitch / 16
 	at, unit := e.r("div.u32", "%s, %d", e.thread, units), e.r("and.b32", "%s, %d", e.thread, units-1)
+	if e.dense() {
+		e.codesTo = e.placeOf(at, unit, e.r("add.s32", "%s, %d", e.base, e.of.codesAt(f)))
+	}
 	first := e.r("mad.lo.s32", "%s, %d, %s", e.r("div.u32", "%s, %d", at, wide), pitch, e.r("shl.b32", "%s, 4", unit))
 	for i := 0; i < warpCount*warpColumns; i += warpThreads / units {
 		if i < wide {
@@ -239,7 +265,7 @@ func (e *warpEmitter) find() {
 	}
 
 	at, unit = e.r("shr.u32", "%s, 3", e.thread), e.r("and.b32", "%s, 7", e.thread)
-	e.rowsTo = e.r("mad.lo.s32", "%s, 128, %s", at, e.r("mad.lo.s32", "%s, 16, %s", e.r("xor.b32", "%s, %s", unit, e.r("and.b32", "%s, 7", at)), e.base))
+	e.rowsTo = e.placeOf(at, unit, e.base)
 	first = e.r("mad.lo.s32", "%s, 128, %s", e.r("div.u32", "%s, %d", at, f.Rows), e.r("shl.b32", "%s, 4", unit))
 	for i := 0; i < f.warpTeams()*f.Rows; i += warpThreads / 8 {
 		if i < f.Rows {
@@ -255,25 +281,17 @@ func (e *warpEmitter) find() {
 		e.hasRows = e.Make("p", "setp.lt.u32", "%s, %d", at, n)
 	}
 
-	upper := e.Make("p", "setp.ge.u32", "%s, %d", e.thread, wide/2)
-	stored := e.row(e.thread)
-	for i, of := range [][2]string{{e.matrix[0].scales, e.matrix[1].scales}, {e.matrix[0].biases, e.matrix[1].biases}} {
-		e.arrays[i] = e.Make("rd", "mad.wide.u32", "%s, %d, %s", stored, 2*f.Inner/e.product.group, e.either(upper, "rd", of[1], of[0]))
-	}
-	scales := e.r("add.s32", "%s, %d", e.base, e.of.scalesAt(f))
-	e.scales = e.r("mad.lo.s32", "%s, %d, %s", e.thread, f.Chunk, scales)
-	if wide < warpThreads {
-		e.hasScales = e.Make("p", "setp.lt.u32", "%s, %d", e.thread, wide)
-	}
-
 	column := e.r("mad.lo.s32", "%s, %d, %s", among, warpColumns, e.quad)
-	e.useX = e.r("shl.b32", "%s, 4", e.r("xor.b32", "%s, %s", e.r("shl.b32", "%s, 1", e.member), e.quad))
-	e.useX = e.r("mad.lo.s32", "%s, 128, %s", e.quad, e.r("add.s32", "%s, %s", e.useX, e.base))
-	e.useX = e.r("mad.lo.s32", "%s, %d, %s", team, f.rowsBytes()/f.warpTeams(), e.useX)
-	e.useCodes = e.r("mad.lo.s32", "%s, %d, %s", e.member, pitch/4, e.r("add.s32", "%s, %d", e.base, e.of.codesAt(f)))
-	e.useCodes = e.r("mad.lo.s32", "%s, %d, %s", e.r("mad.lo.s32", "%s, %d, %s", team, wide, column), pitch, e.useCodes)
-	group := e.r("div.u32", "%s, %d", e.r("mad.lo.s32", "%s, 4, %s", team, e.member), e.product.group/16) // the thread's of a stage
-	e.useScales = e.r("mad.lo.s32", "%s, 2, %s", group, e.r("mad.lo.s32", "%s, %d, %s", column, f.Chunk, scales))
+	two := e.r("shl.b32", "%s, 1", e.member) // the first of the thread's two places of 16 bytes in a row
+	e.useX = e.r("mad.lo.s32", "%s, %d, %s", team, e.of.rowsBytes(f), e.placeOf(e.quad, two, e.base))
+	codes := e.r("add.s32", "%s, %d", e.base, e.of.codesAt(f))
+	place := e.r("mad.lo.s32", "%s, %d, %s", team, wide, column)
+	if e.dense() {
+		e.useCodes = e.placeOf(place, two, codes)
+	} else {
+		e.useCodes = e.r("mad.lo.s32", "%s, %d, %s", place, pitch, e.r("mad.lo.s32", "%s, %d, %s", e.member, pitch/4, codes))
+		e.findScales(team, column)
+	}
 	for range f.Rows / 8 {
 		e.eights = append(e.eights, [4]string{e.New("r"), e.New("r"), e.New("r"), e.New("r")})
 	}
@@ -286,6 +304,30 @@ func (e *warpEmitter) find() {
 	for _, r := range []*string{&e.left, &e.asked, &e.slot, &e.chunkTo, &e.useSlot, &e.useChunk, &e.used} {
 		*r = e.New("r")
 	}
+}
+
+// placeOf is where 16 bytes of a row of 128 lie, from a place on. Eight rows have them in different banks.
+func (e *warpEmitter) placeOf(row, unit, from string) string {
+	unit = e.r("xor.b32", "%s, %s", unit, e.r("and.b32", "%s, 7", row))
+	return e.r("mad.lo.s32", "%s, 128, %s", row, e.r("mad.lo.s32", "%s, 16, %s", unit, from))
+}
+
+// findScales finds what the thread brings of scales and biases, and where it finds those that it uses.
+func (e *warpEmitter) findScales(team, column string) {
+	f, wide := e.fit, e.fit.Columns
+	upper := e.Make("p", "setp.ge.u32", "%s, %d", e.thread, wide/2)
+	stored := e.row(e.thread)
+	for i, of := range [][2]string{{e.matrix[0].scales, e.matrix[1].scales}, {e.matrix[0].biases, e.matrix[1].biases}} {
+		e.arrays[i] = e.Make("rd", "mad.wide.u32", "%s, %d, %s", stored, 2*f.Inner/e.product.group, e.either(upper, "rd", of[1], of[0]))
+	}
+	scales := e.r("add.s32", "%s, %d", e.base, e.of.scalesAt(f))
+	e.scales = e.r("mad.lo.s32", "%s, %d, %s", e.thread, f.Chunk, scales)
+	if wide < warpThreads {
+		e.hasScales = e.Make("p", "setp.lt.u32", "%s, %d", e.thread, wide)
+	}
+
+	group := e.r("div.u32", "%s, %d", e.r("mad.lo.s32", "%s, 4, %s", team, e.member), e.product.group/16) // the thread's of a stage
+	e.useScales = e.r("mad.lo.s32", "%s, 2, %s", group, e.r("mad.lo.s32", "%s, %d, %s", column, f.Chunk, scales))
 }
 
 // around counts a place in shared memory on, of some that lie side by side, where a predicate holds.
@@ -311,7 +353,7 @@ func (e *warpEmitter) bring() {
 		where, to string
 		pieces    []piece
 		each      int // bytes of a row
-	}{{also(some, e.hasRows), e.rowsTo, e.x, 2 * f.Depth}, {some, e.codesTo, e.codes, e.of.codesPitch() * f.warpTeams()}} {
+	}{{also(some, e.hasRows), e.rowsTo, e.x, 2 * f.stageDepth()}, {some, e.codesTo, e.codes, e.of.codesPitch() * f.warpTeams()}} {
 		to := e.r("add.s32", "%s, %s", part.to, e.slot)
 		behind := e.Make("rd", "mul.wide.u32", "%s, %d", e.asked, part.each)
 		from := map[string]string{}
@@ -322,34 +364,50 @@ func (e *warpEmitter) bring() {
 			e.Line("@%s cp.async.cg.shared.global.L2::128B \t[%s+%d], [%s+%d], 16, %s", part.where, to, i*warpThreads*16, from[piece.from], piece.offset, piece.here)
 		}
 	}
+	if !e.dense() {
+		e.bringScales(also(some, e.hasScales))
+	}
+	e.Line("cp.async.commit_group")
+	e.around(e.slot, "", e.of.slotBytes(f), f.Slots)
+	e.Line("add.s32 \t%s, %s, 1", e.asked, e.asked)
+	e.Line("sub.s32 \t%s, %s, 1", e.left, e.left)
+}
+
+// bringScales asks for the scales and biases of a row where a predicate holds, with the first stage of those that a chunk is for.
+func (e *warpEmitter) bringScales(some string) {
+	f := e.fit
 	begins := e.Make("p", "setp.eq.u32", "%s, 0", e.r("and.b32", "%s, %d", e.asked, e.of.periodOf(f)-1))
 	how := "ca"
 	if f.Chunk == 16 {
 		how = "cg"
 	}
-	where := also(also(some, begins), e.hasScales)
+	where := e.Make("p", "and.pred", "%s, %s", some, begins)
 	to := e.r("add.s32", "%s, %s", e.scales, e.chunkTo)
 	behind := e.Make("rd", "mul.wide.u32", "%s, %d", e.r("div.u32", "%s, %d", e.asked, e.of.periodOf(f)), f.Chunk)
 	for i, from := range e.arrays {
 		e.Line("@%s cp.async.%s.shared.global \t[%s+%d], [%s], %d", where, how, to, i*e.fit.Columns*f.Chunk, e.Make("rd", "add.s64", "%s, %s", from, behind), f.Chunk)
 	}
-	e.Line("cp.async.commit_group")
 	e.around(e.chunkTo, begins, e.of.chunkBytes(f), e.of.chunkSlots(f))
-	e.around(e.slot, "", e.of.slotBytes(f), f.Slots)
-	e.Line("add.s32 \t%s, %s, 1", e.asked, e.asked)
-	e.Line("sub.s32 \t%s, %s, 1", e.left, e.left)
 }
 
 // read reads the thread's codes and scales of the stage that is used next. Behind the last stage it reads what nobody uses.
 func (e *warpEmitter) read() {
 	f := e.fit
 	codes := e.r("add.s32", "%s, %s", e.useCodes, e.useSlot)
+	if e.dense() {
+		for half, at := range []string{codes, e.r("xor.b32", "%s, 16", codes)} {
+			for i, words := range e.words {
+				e.Line("ld.shared.v4.b32 \t{%s}, [%s+%d]", list(words[4*half:][:4]), at, 8*i*e.of.codesPitch())
+			}
+		}
+		return
+	}
 	for i, words := range e.words {
 		e.Line("ld.shared.v%d.b32 \t{%s}, [%s+%d]", len(words), list(words), codes, 8*i*e.of.codesPitch())
 	}
 	at := e.r("add.s32", "%s, %s", e.useScales, e.useChunk)
 	within := e.r("and.b32", "%s, %d", e.used, e.of.periodOf(f)-1) // the stage of those that the chunk is for
-	if each := f.Depth / e.product.group; each > 0 {
+	if each := f.stageDepth() / e.product.group; each > 0 {
 		at = e.r("mad.lo.s32", "%s, %d, %s", within, 2*each, at)
 	} else { // two stages have one scale
 		at = e.r("add.s32", "%s, %s", at, e.r("and.b32", "%s, -2", within))
@@ -370,6 +428,9 @@ func (e *warpEmitter) readX(from string, j int) {
 func (e *warpEmitter) next() {
 	e.around(e.useSlot, "", e.of.slotBytes(e.fit), e.fit.Slots)
 	e.Line("add.s32 \t%s, %s, 1", e.used, e.used)
+	if e.dense() {
+		return
+	}
 	ends := e.Make("p", "setp.eq.u32", "%s, 0", e.r("and.b32", "%s, %d", e.used, e.of.periodOf(e.fit)-1))
 	e.around(e.useChunk, ends, e.of.chunkBytes(e.fit), e.of.chunkSlots(e.fit))
 }
@@ -378,7 +439,7 @@ func (e *warpEmitter) next() {
 // once is not enough, and the sums cannot be used.
 func (e *warpEmitter) products(once bool) (far string) {
 	f := e.fit
-	stages := f.Inner / f.Depth
+	stages := f.Inner / f.stageDepth()
 	for _, r := range []string{e.asked, e.slot, e.chunkTo, e.useSlot, e.useChunk, e.used} {
 		e.Line("mov.b32 \t%s, 0", r)
 	}
@@ -462,6 +523,9 @@ func (e *warpEmitter) join() {
 // read while tensor cores have something to do.
 func (e *warpEmitter) stage(far string, once bool) {
 	for i, r := range e.raw {
+		if e.dense() {
+			break
+		}
 		var both [2]string
 		for k, v := range r { // an operand of fma takes one half twice as it is
 			half := e.halves([]string{v})[0]
@@ -510,10 +574,13 @@ func (e *warpEmitter) stage(far string, once bool) {
 	}
 }
 
-// weights makes two weights of a row, the jth two of a step.
+// weights makes, or takes, two weights of a row, the jth two of a step.
 func (e *warpEmitter) weights(row, step, j int, once bool) string {
 	scale, bias := e.scale[row], e.bias[row]
 	pair := 2*step + j // of the thread's 16 codes
+	if e.dense() {     // its place is read into before the last ones are multiplied
+		return e.r("mov.b32", "%s", e.words[row][pair])
+	}
 	to := e.New("r")
 	if e.bits == 8 {
 		word, at := e.words[row][pair/2], pair%2*2

@@ -203,7 +203,8 @@ func TestWarpFits(t *testing.T) {
 		require.Nil(t, ptxmatrix.Of(k, nil, ptxmatrix.GPU{}), "for no GPU there is code")
 		group := map[bool]int{true: 32, false: 64}[strings.Contains(x.name, "gs_32")]
 		fit := func(k, m, limit int, aligned bool) ptxmatrix.Fit {
-			return p.Fit([3]uint64{64, 64, 1}, ptxmatrix.Given{Aligned: aligned, Multiprocessors: 84, Rows: limit, Constant: func(name string) (int64, bool) {
+			never := func(string) bool { return false } // else few rows are a vector's
+			return p.Fit([3]uint64{64, 64, 1}, ptxmatrix.Given{Aligned: aligned, Multiprocessors: 84, Rows: limit, Still: never, Constant: func(name string) (int64, bool) {
 				return map[string]int64{"K": int64(k), "M": int64(m)}[name], name == "K" && k > 0 || name == "M" && m > 0
 			}})
 		}

@@ -342,9 +342,27 @@ func (b *bench) dense() error {
 	return b.modelOf(shape, ir.F16, []int{0, 4096}, []int{512, 4096, 64, 8})
 }
 
-// modelOf measures tokens from some positions on, and prompts, the first of which is also measured without tensor cores, or without code for
-// compute capability 9.0 where that multiplies it.
+// caches measures the model of 8 billion parameters with a KV cache of f16 and of 8 bits, at long contexts.
+func (b *bench) caches() error {
+	for _, cache := range []ir.DType{ir.F16, ir.I8} {
+		shape := billions
+		shape.Name, shape.Context = "8B, a cache of "+cache.String(), 32768
+		if err := b.modelWith(shape, frontend.Options{Type: ir.F16, Cache: cache}, []int{512, 4096, 32000}, []int{512}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// modelOf is modelWith for a type of activations.
 func (b *bench) modelOf(shape decoder.Synthetic, t ir.DType, positions, prompts []int) error {
+	return b.modelWith(shape, frontend.Options{Type: t}, positions, prompts)
+}
+
+// modelWith measures tokens from some positions on, and prompts, the first of which is also measured without tensor cores, or without code for
+// compute capability 9.0 where that multiplies it.
+func (b *bench) modelWith(shape decoder.Synthetic, o frontend.Options, positions, prompts []int) error {
+	t := o.Type
 	tokens := min(b.tokens, 64)
 	b.shape = shape.Name
 	defer func() { b.shape = "" }()
@@ -352,7 +370,8 @@ func (b *bench) modelOf(shape decoder.Synthetic, t ir.DType, positions, prompts 
 		shape, tokens, positions, prompts = small(shape), 4, []int{0, 8}, []int{8, 16}[:min(2, len(prompts))]
 	}
 	prompt := prompts[0]
-	recorded, err := shape.Record(b.ctx, frontend.Options{Advance: true, Prefill: int64(slices.Max(prompts)), Context: shape.Context, Type: t})
+	o.Advance, o.Prefill, o.Context = true, int64(slices.Max(prompts)), shape.Context
+	recorded, err := shape.Record(b.ctx, o)
 	if err != nil {
 		return err
 	}

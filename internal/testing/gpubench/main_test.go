@@ -58,7 +58,7 @@ func TestTiny(t *testing.T) {
 	assert.NotNil(t, passes)
 	assert.Equal(t, passes, last)
 	// The scripts that compare peers with us find our figures in it.
-	assert.Equal(t, "8B n4@0, 8B n4@8, 8B p16, 8B p8, 8B, weights of f16 n4@0, 8B, weights of f16 n4@8, 8B, weights of f16 p16, 8B, weights of f16 p8, SmolLM2-135M n4@0, SmolLM2-135M n4@8, SmolLM2-135M p8\n",
+	assert.Equal(t, "8B n4@0, 8B n4@8, 8B p16, 8B p8, 8B, a cache of f16 n4@0, 8B, a cache of f16 n4@8, 8B, a cache of f16 p8, 8B, a cache of i8 n4@0, 8B, a cache of i8 n4@8, 8B, a cache of i8 p8, 8B, weights of f16 n4@0, 8B, weights of f16 n4@8, 8B, weights of f16 p16, 8B, weights of f16 p8, SmolLM2-135M n4@0, SmolLM2-135M n4@8, SmolLM2-135M p8\n",
 		pythonIn(t, "-c", `import gpu_ours, sys; print(", ".join(sorted(" ".join(k) for k in gpu_ours.figures(sys.argv[1]))))`, filepath.Join(dir, "figures.json")))
 }
 
