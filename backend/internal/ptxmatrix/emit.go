@@ -58,7 +58,7 @@ const ring = 4
 // Emit implements [Kernel].
 func (p *product) Emit(launch nvptx.Launch, f Fit) []byte {
 	if f.Teams > 0 {
-		return p.few(f.Most, f.Streamed, Hopper).Emit(launch, f)
+		return p.few(f.Most, f.Streamed).Emit(launch, f)
 	}
 	e := &emitter{product: p, entry: entry{kernel: p.source, launch: launch, typ: p.elem}, fit: f}
 	if f.Splits > 1 {

@@ -22,19 +22,19 @@ const (
 
 // few is the code of the product for so many rows, a power of two. Where there is no room for all of x in shared memory, it is streamed: its chunks come with those of
 // weights, of two tiles at once, so that half as much comes in all.
-func (p *product) few(rows int, streamed bool, gpu GPU) *vector {
+func (p *product) few(rows int, streamed bool) *vector {
 	form := p.form
 	if form == tile {
 		form = store
 	}
-	return &vector{source: p.source, form: form, pairs: p.pairs, sides: p.sides, elem: p.elem, group: p.group, gpu: gpu, most: rows, streamed: streamed && len(p.sides) == 1}
+	return &vector{source: p.source, form: form, pairs: p.pairs, sides: p.sides, elem: p.elem, group: p.group, gpu: p.gpu, most: rows, streamed: streamed && len(p.sides) == 1}
 }
 
 // fitFew is how a launch of few rows is best launched; nothing if other code is better.
-func (p *product) fitFew(groups [3]uint64, given Given, gpu GPU) Fit {
+func (p *product) fitFew(groups [3]uint64, given Given) Fit {
 	if rows := p.fewOf(groups, given); rows > 0 {
 		for _, streamed := range []bool{false, true} {
-			if f := p.few(rows, streamed, gpu).Fit(groups, given); f.Fits() {
+			if f := p.few(rows, streamed).Fit(groups, given); f.Fits() {
 				return f
 			}
 		}

@@ -25,7 +25,6 @@ import (
 type blockProduct struct {
 	*product
 	format *blockFormat
-	gpu    GPU
 }
 
 // alone reports whether warps multiply by themselves.
@@ -38,11 +37,11 @@ func blockProductOf(k *air.Kernel, gpu GPU) *blockProduct {
 	if m == nil {
 		return nil
 	}
-	p := &product{source: k, form: tile, elem: ir.F16, sides: []string{""}}
+	p := &product{source: k, gpu: gpu, form: tile, elem: ir.F16, sides: []string{""}}
 	if m[2] == "bf16" {
 		p.elem = ir.BF16
 	}
-	return &blockProduct{p, blockFormats[m[1]], gpu}
+	return &blockProduct{p, blockFormats[m[1]]}
 }
 
 // codeSlots are those of chunks: one that is multiplied, and one on its way.
@@ -116,7 +115,7 @@ func (p *blockProduct) Fit(groups [3]uint64, given Given) Fit {
 		}
 	}
 	for i, c := range []int{128, 64, 32} {
-		f := Fit{Rows: c, Aligned: given.Aligned, Long: phases > 1, Inner: int(k), Columns: across}
+		f := Fit{Rows: c, Aligned: given.Aligned, Long: phases > 1, Inner: int(k), Depth: depth, Columns: across}
 		if f.Long && c > 64 || p.memory(f) > p.gpu.Memory-reserved { // a thread has no registers for what phases before have added up, or a block no memory
 			continue
 		}
@@ -259,7 +258,7 @@ func (e *blockEmitter) loadsOfBlocks() {
 	}
 	e.use = e.r("mov.b32", "0")
 
-	xRow, unit := e.r("shr.u32", "%s, 4", e.thread), e.r("and.b32", "%s, 15", e.thread)
+	xRow, unit := e.xPlace()
 	m := e.r("add.s32", "%s, %s", e.m0, xRow)
 	pitch := e.r("mov.b32", "%d", 2*e.fit.Inner)
 	e.xFrom = e.plus(e.Make("rd", "add.s64", "%s, %s", e.args["x"], e.wide(m, pitch)), e.r("shl.b32", "%s, 4", unit))
@@ -268,7 +267,7 @@ func (e *blockEmitter) loadsOfBlocks() {
 	to = e.r("mad.lo.s32", "%s, %d, %s", e.r("shr.u32", "%s, 3", unit), 128*e.fit.Rows, to)
 	e.xTo = e.r("add.s32", "%s, %s", to, e.base)
 	e.rows = nil
-	for j := 0; j < e.fit.Rows; j += e.fit.blockThreads() / 16 {
+	for j := 0; j < e.fit.Rows; j += e.xApart() {
 		e.rows = append(e.rows, e.Make("p", "setp.lt.s32", "%s, %s", e.r("add.s32", "%s, %d", m, j), e.M))
 	}
 	e.left = e.r("mov.b32", "%d", e.fit.Inner)
@@ -292,13 +291,13 @@ func (e *blockEmitter) bringX() {
 	for i, ok := range e.rows {
 		from := e.xFrom
 		if i > 0 {
-			from = e.Make("rd", "add.s64", "%s, %d", from, int64(i)*int64(e.fit.blockThreads()/8)*int64(e.fit.Inner))
+			from = e.Make("rd", "add.s64", "%s, %d", from, int64(i)*int64(2*e.xApart())*int64(e.fit.Inner))
 		}
 		some := e.Make("p", "and.pred", "%s, %s", there, ok)
 		if e.fit.Aligned {
-			e.Line("cp.async.cg.shared.global \t[%s+%d], [%s], 16, %s", to, i*e.fit.blockThreads()/16*128, from, e.either(some, "r", "16", "0"))
+			e.Line("cp.async.cg.shared.global \t[%s+%d], [%s], 16, %s", to, i*e.xApart()*128, from, e.either(some, "r", "16", "0"))
 		} else {
-			e.single(to, i*e.fit.blockThreads()/16*128, from, some)
+			e.single(to, i*e.xApart()*128, from, some)
 		}
 	}
 	e.Line("add.s64 \t%s, %s, %d", e.xFrom, e.xFrom, 2*depth)

@@ -14,6 +14,7 @@ import (
 // product is a product of matrices that this package has code for.
 type product struct {
 	source *air.Kernel
+	gpu    GPU
 	form   form
 	// sides are the ends of the names of matrices, scales and biases, and of results and their lengths.
 	sides []string
@@ -87,25 +88,17 @@ func Of(k *air.Kernel, constants []ir.FunctionConstant, gpu GPU) Kernel {
 	if v := vectorOf(k, constants, gpu); v != nil {
 		return v
 	}
-	if !gpu.warpgroups() {
-		if p := warpProductOf(k, constants, gpu); p != nil {
+	if gpu.warpgroups() {
+		if p := productOf(k, gpu); p != nil {
 			return p
 		}
-		if b := blockProductOf(k, gpu); b != nil {
-			return b
+		if p := turnedOf(k, constants, gpu); p != nil {
+			return p
 		}
-		if a := attentionOf(k, constants, gpu); a != nil {
-			return a
+		if p := fullProductOf(k, constants); p != nil {
+			return p
 		}
-		return nil
-	}
-	if p := productOf(k); p != nil {
-		return p
-	}
-	if p := turnedOf(k, constants); p != nil {
-		return p
-	}
-	if p := fullProductOf(k, constants); p != nil {
+	} else if p := warpProductOf(k, constants, gpu); p != nil {
 		return p
 	}
 	if a := attentionOf(k, constants, gpu); a != nil {
@@ -117,8 +110,8 @@ func Of(k *air.Kernel, constants []ir.FunctionConstant, gpu GPU) Kernel {
 	return nil
 }
 
-func productOf(k *air.Kernel) *product {
-	p := &product{source: k, elem: ir.F16, sides: []string{""}}
+func productOf(k *air.Kernel, gpu GPU) *product {
+	p := &product{source: k, gpu: gpu, elem: ir.F16, sides: []string{""}}
 	m := named.FindStringSubmatch(k.Name)
 	switch {
 	case m == nil:
@@ -235,7 +228,7 @@ func (f Fit) Fits() bool { return f != Fit{} }
 
 // Fit implements [Kernel].
 func (p *product) Fit(groups [3]uint64, given Given) (best Fit) {
-	if f := p.fitFew(groups, given, Hopper); f.Fits() {
+	if f := p.fitFew(groups, given); f.Fits() {
 		return f
 	}
 	least := uint64(0)
@@ -395,21 +388,18 @@ func size(name string) bool {
 
 // size is how many rows a grid makes results for, and how many blocks lie side by side.
 func (p *product) size(groups [3]uint64, f Fit) (rows, wide uint64) {
-	high, tiles := uint64(64), uint64(f.columns()/64)
+	rows, along, each := 64*groups[0], groups[1], uint64(f.columns()/64)
 	switch {
-	case p.form == tile || p.dense(): // tiles of 32 columns along x, of one matrix after another
-		each := 2 * tiles
+	case p.form == tile || p.dense(): // tiles of 32 by 32 results, columns along x
+		rows, along, each = 32*groups[1], groups[0], uint64(f.columns()/32)
 		if p.form == siluMul {
 			each /= 2
 		}
-		return 32 * groups[1], (groups[0] + (each-1)*p.results()) / each
 	case p.form == rope:
-		high = f.Projections.tall()
-	case p.form == siluMul: // tiles of 32 columns of each matrix
-		return 64 * groups[0], (groups[1] + tiles - 1) / tiles
+		rows = f.Projections.tall() * groups[0]
 	}
-	// Tiles of 64 columns, of one matrix after another: each has a quarter as many blocks or so, rounded up.
-	return high * groups[0], (groups[1] + (tiles-1)*uint64(len(p.sides))) / tiles
+	// Tiles lie behind those of the matrix before: of each matrix there are so many times fewer blocks, rounded up.
+	return rows, (along + (each-1)*p.results()) / each
 }
 
 // results is how many matrices have results of their own.
@@ -423,7 +413,7 @@ func (p *product) results() uint64 {
 // Launch implements [Kernel].
 func (p *product) Launch(groups [3]uint64, f Fit) (grid [3]uint64, threadsOf, shared uint32) {
 	if f.Teams > 0 {
-		return p.few(f.Most, f.Streamed, Hopper).Launch(groups, f)
+		return p.few(f.Most, f.Streamed).Launch(groups, f)
 	}
 	rows, wide := p.size(groups, f)
 	if f.Most > 0 {

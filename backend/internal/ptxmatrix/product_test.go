@@ -275,10 +275,11 @@ func TestProducts(t *testing.T) {
 		// Rows of a block, and how many blocks share the inner index; 0: what Fit chooses. few: that is code for few rows.
 		tile, splits int
 	}
-	const few = -1
-	const warps = -1 // of splits: tensor cores take products of one warp only; times how many teams share the inner index
-	family := func(x product) string { return fmt.Sprint(x.tile == few) }
-	for _, x := range slices.Concat(sample.Of(t, "products of warps", []product{
+	const (
+		few   = -1
+		warps = -1 // of splits: tensor cores take products of one warp only; times how many teams share the inner index
+	)
+	for _, x := range sample.Kernels(t, "products of matrices", []product{
 		{"affine_qmm_t_float16_t_gs_32_b_4_alN_false_batch_0", 512, 70, []int{270}, nvptx.Launch{Values: true}, false, ir.F16, 32, 4, "", 64, warps},
 		{"affine_qmm_t_float16_t_gs_64_b_4_alN_false_batch_0", 4352, 3, []int{9}, nvptx.Launch{Values: true, Programmatic: true}, false, ir.F16, 64, 4, "", 16, warps},
 		{"affine_qmm_t_bfloat16_t_gs_128_b_4_alN_false_batch_0", 768, 6, []int{33}, nvptx.Launch{Moving: true}, false, ir.BF16, 128, 4, "", 32, warps},
@@ -301,7 +302,7 @@ func TestProducts(t *testing.T) {
 		{"gemm_nt_x3_float16", 512, 40, []int{129, 1, 65}, nvptx.Launch{Values: true, Moving: true}, false, ir.F16, 0, 16, "x3", 32, 2 * warps},
 		{"gemm_nt_add_bfloat16", 1024, 33, []int{70}, nvptx.Launch{Moving: true}, false, ir.BF16, 0, 16, "add", 16, 4 * warps},
 		{"gemm_nt_silu_mul_float16", 192, 66, []int{150}, nvptx.Launch{Values: true}, false, ir.F16, 0, 16, "silu", 0, warps},
-	}, 4), sample.Families(t, "products of warpgroups", []product{
+		// By warpgroups.
 		{"affine_qmm_t_float16_t_gs_32_b_4_alN_false_batch_0", 96, 35, []int{41}, nvptx.Launch{Values: true}, false, ir.F16, 32, 4, "", 0, 0},
 		{"affine_qmm_t_float16_t_gs_32_b_4_alN_false_batch_0", 512, 70, []int{270}, nvptx.Launch{Values: true}, false, ir.F16, 32, 4, "", 0, 0},
 		{"affine_qmm_t_bfloat16_t_gs_64_b_8_alN_false_batch_0", 1024, 40, []int{30}, nvptx.Launch{}, false, ir.BF16, 64, 8, "", 0, 0},
@@ -363,7 +364,15 @@ func TestProducts(t *testing.T) {
 		{"gemm_nt_silu_mul_float16", 384, 66, []int{150}, nvptx.Launch{Values: true}, false, ir.F16, 0, 16, "silu", 0, 0},
 		{"gemm_nt_silu_mul_bfloat16", 1096, 20, []int{33}, nvptx.Launch{Moving: true}, true, ir.BF16, 0, 16, "silu", 32, 2},
 		{"gemm_nt_silu_mul_float16", 1984, 9, []int{140}, nvptx.Launch{Values: true, Moving: true, Programmatic: true}, false, ir.F16, 0, 16, "silu", 16, 2},
-	}, family, 28)) {
+	}, func(x product) string {
+		switch {
+		case x.tile == few:
+			return "few rows"
+		case x.splits < 0:
+			return "warps"
+		}
+		return fmt.Sprint(x.bits == 16, x.dtype)
+	}) {
 		t.Run(fmt.Sprint(x.name, " ", x.k, " ", x.splits), func(t *testing.T) {
 			gpu := ptxmatrix.Hopper
 			if x.splits < 0 {

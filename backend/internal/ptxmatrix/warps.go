@@ -2,7 +2,6 @@ package ptxmatrix
 
 import (
 	"math"
-	"math/bits"
 	"strings"
 
 	"github.com/mlxc/mlxc/internal/air"
@@ -19,20 +18,17 @@ import (
 // index: a stage has 64 elements for each, and their sums are added in the end.
 //
 // Weights of 16 bits are loaded as x is, and are not decoded.
-type warpProduct struct {
-	*product
-	gpu GPU
-}
+type warpProduct struct{ *product }
 
 func warpProductOf(k *air.Kernel, constants []ir.FunctionConstant, gpu GPU) *warpProduct {
-	p := productOf(k)
+	p := productOf(k, gpu)
 	if p == nil {
-		p = turnedOf(k, constants)
+		p = turnedOf(k, constants, gpu)
 	}
 	if p == nil {
 		return nil
 	}
-	return &warpProduct{p, gpu}
+	return &warpProduct{p}
 }
 
 const (
@@ -60,7 +56,7 @@ func warpPhase(inner int) int {
 
 // Fit implements [Kernel].
 func (p *warpProduct) Fit(groups [3]uint64, given Given) (best Fit) {
-	if f := p.fitFew(groups, given, p.gpu); f.Fits() {
+	if f := p.fitFew(groups, given); f.Fits() {
 		return f
 	}
 	least := uint64(0)
@@ -84,13 +80,13 @@ func (p *warpProduct) fit(groups [3]uint64, given Given, rows, teams int) (f Fit
 	if !known || !given.Aligned || k < leastInner || k > 1<<24 {
 		return Fit{}, false
 	}
-	f = Fit{Rows: rows, Aligned: true, Inner: int(k), Columns: warpCount * warpColumns / teams}
+	f = Fit{Rows: rows, Aligned: true, Inner: int(k), Depth: warpDepth * teams, Columns: warpCount * warpColumns / teams}
 	if p.form == rope {
 		if f.Projections, ok = p.projections(given); !ok {
 			return Fit{}, false
 		}
 	}
-	if f.Inner%f.stageDepth() != 0 || teams > 1 && f.Inner/f.stageDepth() < FewestStages {
+	if f.Inner%f.Depth != 0 || teams > 1 && f.Inner/f.Depth < FewestStages {
 		return Fit{}, false
 	}
 	least := 2 // stages of 16 bits are so large that no more may have room
@@ -98,14 +94,12 @@ func (p *warpProduct) fit(groups [3]uint64, given Given, rows, teams int) (f Fit
 		least, f.Chunk = minSlots, 16
 		for f.Inner%p.group != 0 || 2*f.Inner/p.group%f.Chunk != 0 { // the scales of a row
 			f.Chunk /= 2
-			if f.Chunk < 4 || f.Chunk/2*p.group < f.stageDepth() {
+			if f.Chunk < 4 || f.Chunk/2*p.group < f.Depth {
 				return Fit{}, false
 			}
 		}
 	}
-	if all := p.rows(groups, given, f); all <= 64 {
-		f.Most = max(8, 1<<bits.Len64(all-1))
-	}
+	f.Most = p.most(groups, given, f)
 	for f.Slots = maxSlots; p.memory(f) > p.gpu.Memory-reserved; f.Slots-- {
 		if f.Slots == least {
 			return Fit{}, false
@@ -117,9 +111,6 @@ func (p *warpProduct) fit(groups [3]uint64, given Given, rows, teams int) (f Fit
 // warpTeams is how many teams a block of warps has that multiply by themselves.
 func (f Fit) warpTeams() int { return warpCount * warpColumns / f.Columns }
 
-// stageDepth is how many elements of the inner index a stage has.
-func (f Fit) stageDepth() int { return warpDepth * f.warpTeams() }
-
 // cost is about how many cycles a launch takes.
 func (p *warpProduct) cost(groups [3]uint64, given Given, f Fit) uint64 {
 	// Those of a stage. With more teams x is read more often, and sums are added.
@@ -129,28 +120,27 @@ func (p *warpProduct) cost(groups [3]uint64, given Given, f Fit) uint64 {
 	}
 	grid, _, _ := p.Launch(groups, f)
 	m := uint64(max(1, given.Multiprocessors))
-	return (grid[0]*grid[1] + m - 1) / m * (uint64(f.Inner/f.stageDepth())*stage + 500 + 300*uint64(f.warpTeams()) + 45*uint64(f.Rows))
+	return (grid[0]*grid[1] + m - 1) / m * (uint64(f.Inner/f.Depth)*stage + 500 + 300*uint64(f.warpTeams()) + 45*uint64(f.Rows))
 }
 
 // Launch implements [Kernel].
 func (p *warpProduct) Launch(groups [3]uint64, f Fit) (grid [3]uint64, threadsOf, shared uint32) {
 	if f.Teams > 0 {
-		return p.few(f.Most, f.Streamed, p.gpu).Launch(groups, f)
+		return p.product.Launch(groups, f)
 	}
 	grid, _, _ = p.product.Launch(groups, f)
 	return grid, warpThreads, uint32(p.memory(f))
 }
 
 // A stage consists of rows of x, 64 elements for each team, and of codes likewise; scales lie behind all stages, those of all columns of a chunk before their biases.
-func (p *warpProduct) rowsBytes(f Fit) int { return 2 * warpDepth * f.Rows }
-func (p *warpProduct) codesAt(f Fit) int   { return f.warpTeams() * p.rowsBytes(f) }
-func (p *warpProduct) codesPitch() int     { return warpDepth * p.bits / 8 }
+func (p *warpProduct) codesAt(f Fit) int { return f.rowsBytes() }
+func (p *warpProduct) codesPitch() int   { return warpDepth * p.bits / 8 }
 func (p *warpProduct) slotBytes(f Fit) int {
 	return p.codesAt(f) + warpCount*warpColumns*p.codesPitch()
 }
 func (p *warpProduct) scalesAt(f Fit) int   { return f.Slots * p.slotBytes(f) }
 func (p *warpProduct) chunkBytes(f Fit) int { return 2 * f.Columns * f.Chunk }
-func (p *warpProduct) periodOf(f Fit) int   { return f.Chunk / 2 * p.group / f.stageDepth() }
+func (p *warpProduct) periodOf(f Fit) int   { return f.Chunk / 2 * p.group / f.Depth }
 func (p *warpProduct) chunkSlots(f Fit) int { return (f.Slots-1+p.periodOf(f)-1)/p.periodOf(f) + 1 }
 
 // teamBytes are those of the sums of all teams but the first.
@@ -205,7 +195,7 @@ type piece struct {
 // Emit implements [Kernel].
 func (p *warpProduct) Emit(launch nvptx.Launch, f Fit) []byte {
 	if f.Teams > 0 {
-		return p.few(f.Most, f.Streamed, p.gpu).Emit(launch, f)
+		return p.product.Emit(launch, f)
 	}
 	e := &warpEmitter{of: p, emitter: &emitter{product: p.product, entry: entry{kernel: p.source, launch: launch, typ: p.elem, target: elder(launch), resident: 1}, fit: f}}
 	e.parameters()
@@ -283,7 +273,7 @@ func (e *warpEmitter) find() {
 
 	column := e.r("mad.lo.s32", "%s, %d, %s", among, warpColumns, e.quad)
 	two := e.r("shl.b32", "%s, 1", e.member) // the first of the thread's two places of 16 bytes in a row
-	e.useX = e.r("mad.lo.s32", "%s, %d, %s", team, e.of.rowsBytes(f), e.placeOf(e.quad, two, e.base))
+	e.useX = e.r("mad.lo.s32", "%s, %d, %s", team, f.rowsBytes()/f.warpTeams(), e.placeOf(e.quad, two, e.base))
 	codes := e.r("add.s32", "%s, %d", e.base, e.of.codesAt(f))
 	place := e.r("mad.lo.s32", "%s, %d, %s", team, wide, column)
 	if e.dense() {
@@ -353,7 +343,7 @@ func (e *warpEmitter) bring() {
 		where, to string
 		pieces    []piece
 		each      int // bytes of a row
-	}{{also(some, e.hasRows), e.rowsTo, e.x, 2 * f.stageDepth()}, {some, e.codesTo, e.codes, e.of.codesPitch() * f.warpTeams()}} {
+	}{{also(some, e.hasRows), e.rowsTo, e.x, 2 * f.Depth}, {some, e.codesTo, e.codes, e.of.codesPitch() * f.warpTeams()}} {
 		to := e.r("add.s32", "%s, %s", part.to, e.slot)
 		behind := e.Make("rd", "mul.wide.u32", "%s, %d", e.asked, part.each)
 		from := map[string]string{}
@@ -407,7 +397,7 @@ func (e *warpEmitter) read() {
 	}
 	at := e.r("add.s32", "%s, %s", e.useScales, e.useChunk)
 	within := e.r("and.b32", "%s, %d", e.used, e.of.periodOf(f)-1) // the stage of those that the chunk is for
-	if each := f.stageDepth() / e.product.group; each > 0 {
+	if each := f.Depth / e.product.group; each > 0 {
 		at = e.r("mad.lo.s32", "%s, %d, %s", within, 2*each, at)
 	} else { // two stages have one scale
 		at = e.r("add.s32", "%s, %s", at, e.r("and.b32", "%s, -2", within))
@@ -439,7 +429,7 @@ func (e *warpEmitter) next() {
 // once is not enough, and the sums cannot be used.
 func (e *warpEmitter) products(once bool) (far string) {
 	f := e.fit
-	stages := f.Inner / f.stageDepth()
+	stages := f.Inner / f.Depth
 	for _, r := range []string{e.asked, e.slot, e.chunkTo, e.useSlot, e.useChunk, e.used} {
 		e.Line("mov.b32 \t%s, 0", r)
 	}
