@@ -1,7 +1,6 @@
 package ptxmatrix
 
 import (
-	"math"
 	"regexp"
 	"strings"
 
@@ -48,33 +47,29 @@ func blockProductOf(k *air.Kernel, gpu GPU) *blockProduct {
 const codeSlots = 2
 
 // phases is how many parts of the inner index have their products added up by tensor cores each; the sums of these phases are added. What tensor cores lose of a
-// phase, all of whose magnitudes may be there from its start, stays within the bound of the whole sum (docs/terms.md): in units of 2^−24 of all magnitudes
-// 16 products lose at most 8 (2^−25 of the largest exponent each), what they are added to half a unit, and the result two. It is 0 if no phase is short enough.
+// phase, all of whose magnitudes may be there from its start, stays within the bound of the whole sum: in units of 2^−24 of all magnitudes
+// 16 products lose at most 8 (2^−25 of the largest exponent each), what they are added to half a unit, and the result two; of compute capability 8.0 eight products lose 8, one unit each, and
+// the result two. Weights that are the sum of two numbers are off themselves, by no more than 4 in f16 and 64 in bf16. It is 0 if no phase is short enough.
 //
-// Of compute capability 8.0 eight products lose 8, one unit each, and the result two. Whole numbers and rests may be twice as large as weights there, whose sums are multiplied once a chunk, and weights that are the sum of two numbers are off
-// themselves, by no more than 4 in f16 and 64 in bf16.
+// Whole numbers, and rests, are up to twice as large as weights that are half a unit of their block. On 8.0 that is counted. On 9.0 it is not: if all weights were so small, and each
+// product lost the most that it may, a sum could be off by 1.4 times its bound (docs/cuda.md).
 func (p *blockProduct) phases(inner int) int {
-	lost, off := 21, 0 // 16 elements are two times 16 products
-	if p.whole() {
-		lost = 12 // with those of rests, two for 16
-	}
+	lost, off := 21, 4 // 16 elements are two times 16 products
 	if p.alone() {
-		switch {
-		case p.whole():
-			lost = 46
-		case p.elem == ir.BF16:
-			lost, off = 40, 64
-		default:
-			lost, off = 40, 4
-		}
+		lost = 40
 	}
-	bound := float64(inner)
-	if inner > 4096 {
-		bound = 64 * math.Sqrt(float64(inner))
+	if p.elem == ir.BF16 {
+		off = 64
+	}
+	if p.whole() {
+		lost, off = 12, 0 // with those of rests, two for 16
+		if p.alone() {
+			lost = 46
+		}
 	}
 	chunks := inner / chunk
 	for n := 1; n <= chunks; n++ {
-		if float64((chunks+n-1)/n*chunk/16*lost+off+n-1) <= bound {
+		if float64((chunks+n-1)/n*chunk/16*lost+off+n-1) <= bound(inner) {
 			return n
 		}
 	}

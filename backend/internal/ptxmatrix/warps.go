@@ -44,14 +44,18 @@ const (
 // largest one 24 bits below it, and then the sum to 24 bits: that is ten times 2^−24 of the sum of all magnitudes, if all of it is there from the start. Phases are added
 // with one rounding each. Together that has to stay within the bound of a sum (docs/terms.md). Teams make a part of it each, which has a bound of its own.
 func warpPhase(inner int) int {
-	bound := math.Min(float64(inner), 64*math.Sqrt(float64(inner))) + 2
 	stages := inner / warpDepth
 	for phases := 1; ; phases++ {
 		length := (stages + phases - 1) / phases * warpDepth
-		if length == warpDepth || float64(length)*10/8+float64(phases-1) <= bound {
+		if length == warpDepth || float64(length)*10/8+float64(phases-1) <= bound(inner) {
 			return length
 		}
 	}
+}
+
+// bound is that of a sum (docs/terms.md), in units of 2^−24 of the sum of all magnitudes.
+func bound(inner int) float64 {
+	return math.Min(float64(inner), 64*math.Sqrt(float64(inner))) + 2
 }
 
 // Fit implements [Kernel].
