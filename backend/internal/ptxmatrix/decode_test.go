@@ -100,7 +100,7 @@ type decodeShape struct {
 	heads, each, queries, rows, keys int
 }
 
-// decodeProgram is the entry of a shape, and what it takes to run it: the lines of the text, and how. The last keys have values that are infinite, or such scales.
+// decodeProgram is the entry of a shape, and what it takes to run it: the lines of the text, and how. The last key has a value that is infinite, or such a scale.
 func decodeProgram(t *testing.T, x decodeShape) (lines []string, run func(text string) ([]byte, error)) {
 	t.Helper()
 	function := "sdpa_rows_float16_t_64_64"
@@ -122,11 +122,9 @@ func decodeProgram(t *testing.T, x decodeShape) (lines []string, run func(text s
 			_, b := n.numbers(r, count, normal(1))
 			return m.Add(b)
 		}
-		last := func(count int) uint64 { // those of the last three keys are infinite
+		infinite := func(count int) uint64 {
 			_, b := n.numbers(r, count*x.keys, normal(1))
-			for i := range 3 {
-				binary.LittleEndian.PutUint16(b[2*(count*(x.keys-i)-1-i%2):], n.of(math.Inf(1)))
-			}
+			binary.LittleEndian.PutUint16(b[len(b)-2:], n.of(math.Inf(1)))
 			return m.Add(b)
 		}
 		out := make([]byte, 2*x.queries*x.heads*width)
@@ -140,9 +138,9 @@ func decodeProgram(t *testing.T, x decodeShape) (lines []string, run func(text s
 				}
 				args[name] = m.Add(codes)
 			}
-			args["key_scales"], args["value_scales"] = array(x.keys*width/32), last(width/32)
+			args["key_scales"], args["value_scales"] = array(x.keys*width/32), infinite(width/32)
 		} else {
-			args["keys"], args["values"] = array(x.keys*width), last(width)
+			args["keys"], args["values"] = array(x.keys*width), infinite(width)
 		}
 		var params []uint64
 		for i := range k.Args {
@@ -190,12 +188,12 @@ func TestDecodeWaits(t *testing.T) {
 // TestDecodeOrder: results have the same bits however many heads a cluster has, and however many queries: also of keys that not all of these see, in one chunk and in two.
 func TestDecodeOrder(t *testing.T) {
 	for _, shapes := range [][]decodeShape{
-		{{heads: 8, each: 8}, {heads: 8, each: 4}, {heads: 8, each: 3}, {heads: 8, each: 1}, {heads: 8, each: 4, rows: 2}, {heads: 8, each: 3, rows: 2}, {heads: 8, each: 2, rows: 4}, {heads: 8, each: 1, rows: 8}},
+		{{heads: 8, each: 8}, {heads: 8, each: 3}, {heads: 8, each: 4, rows: 2}, {heads: 8, each: 3, rows: 2}, {heads: 8, each: 2, rows: 4}, {heads: 8, each: 1, rows: 8}},
 		{{coded: true, heads: 4, each: 4}, {coded: true, heads: 4, each: 4, rows: 2}, {coded: true, heads: 4, each: 2, rows: 4}},
 	} {
 		var want []byte
 		for _, x := range shapes {
-			x.queries, x.rows, x.keys = 5, max(x.rows, 1), 307
+			x.queries, x.rows, x.keys = 8, max(x.rows, 1), 69
 			lines, run := decodeProgram(t, x)
 			got, err := run(strings.Join(lines, ""))
 			require.NoError(t, err)
