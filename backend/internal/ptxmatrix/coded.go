@@ -14,7 +14,7 @@ import (
 // index a factor's places stand for is up to us: a lane has four neighbouring codes of a key.
 //
 // A weight is multiplied by the scale of the value, for each group, and the product is the sum of two numbers of f16: first it is multiplied by a power of two by
-// which the greatest scale of the group's 16 values comes near 2^14, which the sums of the chunk are divided by. The first and the second eight rows of a
+// which the greatest scale of the group's 16 values, of those that the query sees, comes near 2^14, which the sums of the chunk are divided by. The first and the second eight rows of a
 // left factor stand for the even and the odd ones of 16 elements, whose bytes lie side by side.
 
 // groups is how many scales a row has.

@@ -49,8 +49,9 @@ func (a *attention) few(groups [3]uint64, given Given) Fit {
 		return Fit{}
 	}
 	f := Fit{Rows: 1, Group: int(group), Heads: mostHeads}
-	f.Heads = (f.Group + f.parts() - 1) / f.parts()    // as many in each part
-	if groups[1] > 1 && !(a.coded && f.Heads%2 != 0) { // beside codes both heads of a lane are to be of one query
+	f.Heads = (f.Group + f.parts() - 1) / f.parts() // as many in each part
+	// Beside codes both heads of a lane are to be of one query.
+	if groups[1] > 1 && !(a.coded && f.Heads%2 != 0) {
 		f.Rows = 1 << (bits.Len(uint(mostHeads/f.Heads)) - 1)
 	}
 	for ; f.Rows > 0; f.Rows /= 2 {
@@ -296,10 +297,12 @@ func (e *decode) queriesSee(rows string) {
 		if e.unlike() {
 			e.least = e.r("add.s32", "%s, %s", before, e.query)
 			for i := range e.sees {
-				if e.sees[1] = e.sees[0]; i == 0 || e.fit.Heads%2 != 0 {
-					query, _ := e.divided(e.r("mad.lo.s32", "%s, 2, %d", e.member, i), e.fit.Heads)
-					e.sees[i] = e.r("min.u32", "%s, %s", e.r("add.s32", "%s, %s", e.least, query), e.visible)
+				if i > 0 && e.fit.Heads%2 == 0 { // both heads are of one query
+					e.sees[i] = e.sees[0]
+					continue
 				}
+				query, _ := e.divided(e.r("mad.lo.s32", "%s, 2, %d", e.member, i), e.fit.Heads)
+				e.sees[i] = e.r("min.u32", "%s, %s", e.r("add.s32", "%s, %s", e.least, query), e.visible)
 			}
 			return
 		}
@@ -566,7 +569,9 @@ func (e *decode) scores(from string) (s [4]string) {
 	for k := range e.seenNow {
 		key := e.r("add.s32", "%s, %d", e.own, 8*k)
 		for i := range e.sees {
-			if e.seenNow[k][1] = e.seenNow[k][0]; i == 0 || e.sees[1] != e.sees[0] {
+			if i > 0 && e.sees[i] == e.sees[0] {
+				e.seenNow[k][i] = e.seenNow[k][0]
+			} else {
 				e.seenNow[k][i] = e.Make("p", "setp.lt.u32", "%s, %s", key, e.sees[i])
 			}
 			s[2*k+i] = e.either(e.seenNow[k][i], "r", s[2*k+i], "0fFF800000")
