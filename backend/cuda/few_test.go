@@ -127,7 +127,7 @@ func TestFewQueries(t *testing.T) {
 	m, err := shape.Record(t.Context(), frontend.Options{Context: shape.Context, Prefill: 40, Type: ir.F16})
 	require.NoError(t, err)
 	var mu sync.Mutex
-	var heads []int // of a cluster; 0: other code is launched
+	var clusters [][2]int // query heads and queries of a cluster; no heads: other code is launched
 	serve(t, fakecuda.Options{Fits: func(k *air.Kernel, constants []ir.FunctionConstant, note []byte, groups [3]uint64) (grid [3]uint64, threads, shared uint32, err error) {
 		f, err := ptxmatrix.Noted(note)
 		if err != nil {
@@ -135,7 +135,7 @@ func TestFewQueries(t *testing.T) {
 		}
 		if strings.HasPrefix(k.Name, "sdpa_rows") {
 			mu.Lock()
-			heads = append(heads, f.Heads)
+			clusters = append(clusters, [2]int{f.Heads, f.Rows})
 			mu.Unlock()
 		}
 		grid, threads, shared = ptxmatrix.Of(k, constants, ptxmatrix.Hopper).Launch(groups, f)
@@ -164,7 +164,7 @@ func TestFewQueries(t *testing.T) {
 		return out
 	}
 	want := run(cuda.Options{Plan: cuda.Edges})
-	require.Empty(t, heads)
+	require.Empty(t, clusters)
 	require.Equal(t, want, run(cuda.Options{Plan: cuda.Edges}.WithFits()))
-	require.Equal(t, []int{2, 0, 2, 0}, heads)
+	require.Equal(t, [][2]int{{2, 2}, {0, 64}, {2, 2}, {0, 64}}, clusters)
 }

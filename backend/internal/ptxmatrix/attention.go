@@ -87,7 +87,7 @@ func (*attention) Wide(string) bool { return false }
 // Launch implements [Kernel].
 func (a *attention) Launch(groups [3]uint64, f Fit) (grid [3]uint64, threads, shared uint32) {
 	if f.Heads > 0 {
-		return [3]uint64{clusterBlocks * f.clusters(groups[0]), groups[1], 1}, 32 * decodeWarps, uint32(a.decodeMemory(f))
+		return [3]uint64{clusterBlocks * f.clusters(groups[0]), (groups[1] + uint64(f.Rows) - 1) / uint64(f.Rows), 1}, 32 * decodeWarps, uint32(a.decodeMemory(f))
 	}
 	return [3]uint64{groups[0], (groups[1] + queries - 1) / queries, 1}, 32 * attentionWarps, uint32(2*a.tile()*2 + a.scratch() + alignment)
 }

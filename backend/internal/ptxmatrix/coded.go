@@ -14,7 +14,7 @@ import (
 // index a factor's places stand for is up to us: a lane has four neighbouring codes of a key.
 //
 // A weight is multiplied by the scale of the value, for each group, and the product is the sum of two numbers of f16: first it is multiplied by a power of two by
-// which the greatest scale of the group's 16 values comes near 2^14, which the sums of the chunk are divided by. The first and the second eight rows of a
+// which the greatest scale of the group's 16 values, of those that the query sees, comes near 2^14, which the sums of the chunk are divided by. The first and the second eight rows of a
 // left factor stand for the even and the odd ones of 16 elements, whose bytes lie side by side.
 
 // groups is how many scales a row has.
@@ -75,18 +75,27 @@ func (e *decode) singleCodes(to, from, scales, there string) {
 	}
 }
 
-// factors reads the queries: right factors of scores, of which a lane has four neighbouring elements of its head each time.
+// factors reads the queries: right factors of scores, of which a lane has two elements of its head, and the eighth ones behind these; beside codes four neighbouring ones.
 func (e *decode) factors() {
-	head := e.r("add.s32", "%s, %s", e.first, e.quad)
-	there := e.Make("p", "setp.le.u32", "%s, %s", head, e.last)
-	at := e.plus(e.at("queries", head), e.r("shl.b32", "%s, 3", e.member))
+	query, head, there := e.of(e.quad)
+	each, next := 4, 16 // bytes from a lane's to the next one's, and to its own other two elements
+	if e.coded {
+		each, next = 8, 4
+	}
+	at := e.plus(e.at("queries", query, head), e.r("mul.lo.s32", "%s, %d", e.member, each))
 	apart, done := e.Label(), e.Label()
 	for range e.width / 16 {
 		e.q = append(e.q, [2]string{e.r("mov.b32", "0"), e.r("mov.b32", "0")})
 	}
-	e.Line("@%s bra \t%s", e.Make("p", "setp.ne.b64", "%s, 0", e.Make("rd", "and.b64", "%s, 7", e.args["queries"])), apart)
+	e.Line("@%s bra \t%s", e.Make("p", "setp.ne.b64", "%s, 0", e.Make("rd", "and.b64", "%s, %d", e.args["queries"], each-1)), apart)
 	for s, q := range e.q {
-		e.Line("@%s ld.global.v2.b32 \t{%s}, [%s+%d]", there, list(q[:]), at, 32*s)
+		if e.coded {
+			e.Line("@%s ld.global.v2.b32 \t{%s}, [%s+%d]", there, list(q[:]), at, 32*s)
+			continue
+		}
+		for i, two := range q {
+			e.Line("@%s ld.global.b32 \t%s, [%s+%d]", there, two, at, 32*s+next*i)
+		}
 	}
 	e.Line("bra \t%s", done)
 	e.Mark(apart)
@@ -95,7 +104,7 @@ func (e *decode) factors() {
 			var halves [2]string
 			for j := range halves {
 				halves[j] = e.Make("rs", "mov.b16", "0")
-				e.Line("@%s ld.global.b16 \t%s, [%s+%d]", there, halves[j], at, 32*s+4*i+2*j)
+				e.Line("@%s ld.global.b16 \t%s, [%s+%d]", there, halves[j], at, 32*s+next*i+2*j)
 			}
 			e.Line("mov.b32 \t%s, {%s}", two, list(halves[:]))
 		}
@@ -158,6 +167,11 @@ func (e *decode) codedValues(from string) {
 	read := e.scales()
 	for g := range e.groups() {
 		scales := read(g)
+		if e.unlike() { // those that the query of the lane's heads sees
+			for k := range scales {
+				scales[k] = e.either(e.seenNow[k][0], "r", scales[k], "0")
+			}
+		}
 		most := e.r("max.f32", "%s, %s", scales[0], scales[1])
 		for d := 4; d < 32; d *= 2 {
 			most = e.r("max.f32", "%s, %s", most, e.across(most, d))

@@ -35,7 +35,11 @@ func TestDecodeOfCodes(t *testing.T) {
 		{2, 1, 256, 4, 1, 1300, true, false, false, nvptx.Launch{Values: true}, ir.BF16},
 		{16, 8, 256, 4, 1, 100, false, true, true, nvptx.Launch{Values: true}, ir.F16},
 		{12, 12, 64, 4, 2, 260, true, false, true, nvptx.Launch{Values: true, Moving: true, Programmatic: true}, ir.BF16},
-	}, 4) {
+		{8, 4, 128, 4, 5, 27, true, false, true, nvptx.Launch{Values: true, Programmatic: true}, ir.F16},
+		{4, 2, 64, 4, 7, 1100, true, true, true, nvptx.Launch{Values: true, Moving: true, Programmatic: true}, ir.BF16},
+		{2, 2, 256, 4, 3, 14, true, false, true, nvptx.Launch{Values: true}, ir.F16},
+		{2, 1, 64, 4, 3, 40, true, false, true, nvptx.Launch{}, ir.BF16},
+	}, 6) {
 		t.Run(fmt.Sprint(x.dtype, " ", x.width, " ", x.gqa), func(t *testing.T) {
 			causal := ir.FunctionConstant{Index: 22, Name: "do_causal", Type: ir.Bool}
 			if x.causal {
@@ -107,5 +111,9 @@ func TestDecodeOfCodesFits(t *testing.T) {
 		_, _, shared := p.Launch([3]uint64{8, 1, 1}, f)
 		require.LessOrEqual(t, shared, most, width)
 		require.False(t, p.Fit([3]uint64{8, 16, 1}, given).Fits(), width)
+		for gqa, rows := range map[int64]int{8: 1, 4: 2, 3: 1, 2: 4, 1: 1} { // of odd numbers of heads a lane would have two queries
+			given.Constant = func(string) (int64, bool) { return gqa, true }
+			require.Equal(t, rows, p.Fit([3]uint64{24, 15, 1}, given).Rows, "%s, %d heads", width, gqa)
+		}
 	}
 }

@@ -7,14 +7,14 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Attention of few queries, as a decode step has: a cluster of blocks takes one query and the query heads that share a key head, up to
-// eight of them, and its warps share the keys, each of which is read once for all these heads.
+// Attention of few queries, as a decode step has: a cluster of blocks takes the query heads that share a key head, up to eight of them, of one query, or of
+// several queries in a row if there are no more than eight in all. Its warps share the keys, each of which is read once for all these heads.
 //
 // A warp takes 16 keys at a time, a chunk; the warps of all blocks take chunks in turn. Keys and values come by asynchronous copies to a
 // ring of slots in shared memory, which is the warp's own: first the keys of a chunk, then its values.
 //
 // Products are those of tensor cores (mma.sync), with keys, or the elements of values, as the rows of the left factor, and query heads as
-// the columns of the right one. So a thread has the scores of two heads, and later the sums of weighted values of the same two. Products of
+// the columns of the right one: those of the first query, then those of the next one. So a thread has the scores of two heads, and later the sums of weighted values of the same two. Products of
 // numbers of 16 bits are exact; scores are multiplied by the scale when they have been added up. A weight, exp(score − maximum), is the sum
 // of two numbers of f16, of which the second is multiplied by 2^12 and the whole by 2^15 to keep clear of where f16 ends, or of three of
 // bf16. The products of the first parts are added up apart from those of the others, which are so much smaller that what tensor cores cut
@@ -25,13 +25,15 @@ import (
 // block and then in the cluster, whose blocks each make a part of the results: what others have of that part they store in its shared
 // memory. The order of sums depends on the number of keys alone.
 //
-// Keys behind the last one that a query sees are not read: zeros take their place, and their weights are 0.
+// Keys behind the last one that a query sees are not read: zeros take their place, and their weights are 0. Of several queries those behind the last key of
+// the last query are not read. A key that only some of them see has weights of 0 for the others, which change no sum if its value is finite; if it is
+// not, values are multiplied for each query on its own, with zeros in the place of those that it does not see. So results have the same bits, whether a query is alone or not.
 
 const (
 	clusterBlocks = 8
 	decodeWarps   = 8
 	chunkKeys     = 16
-	// mostHeads is how many query heads a cluster takes at most: they are the columns of a factor, and each has a warp at the end.
+	// mostHeads is how many query heads a cluster takes at most, of all its queries: they are the columns of a factor, and each has a warp at the end.
 	mostHeads = 8
 	// none stands for the maximum of no scores. It is finite, so that exp of a difference to it is 0.
 	none = "0fFF7FFFFF"
@@ -48,11 +50,17 @@ func (a *attention) few(groups [3]uint64, given Given) Fit {
 	}
 	f := Fit{Rows: 1, Group: int(group), Heads: mostHeads}
 	f.Heads = (f.Group + f.parts() - 1) / f.parts() // as many in each part
-	// With so few blocks the others of a model are over sooner than a cluster has begun: a block for each head is faster (H200, three key heads).
-	if grid, _, _ := a.Launch(groups, f); perBlock*grid[0]*grid[1] < uint64(given.Multiprocessors) {
-		return Fit{}
+	// Beside codes both heads of a lane are to be of one query.
+	if groups[1] > 1 && !(a.coded && f.Heads%2 != 0) {
+		f.Rows = 1 << (bits.Len(uint(mostHeads/f.Heads)) - 1)
 	}
-	return f
+	for ; f.Rows > 0; f.Rows /= 2 {
+		// With so few blocks the others of a model are over sooner than a cluster has begun: a block for each head is faster (H200, three key heads).
+		if grid, _, _ := a.Launch(groups, f); perBlock*grid[0]*grid[1] >= uint64(given.Multiprocessors) {
+			return f
+		}
+	}
+	return Fit{}
 }
 
 // parts is how many clusters share the query heads of a key head.
@@ -70,12 +78,15 @@ type decode struct {
 	entry
 	fit Fit
 
-	lane, warp, rank, quad, member string // of the warp; of the block; of the cluster; lane/4, lane%4
-	query, heads, first, last      string // the query; all query heads; the cluster's first one, and the last one that it may have
-	visible                        string // how many keys the query sees
-	place, all                     string // the warp's among those of the cluster; how many chunks there are
-	idle                           string // predicate: the warp has no keys
-	base, ring                     string // of shared memory; the warp's slots
+	lane, warp, rank, quad, member string       // of the warp; of the block; of the cluster; lane/4, lane%4
+	query, latest                  string       // the cluster's first query, and the last one that it has
+	heads, first, last             string       // all query heads; the cluster's first one, and the last one that it may have
+	least, visible                 string       // how many keys its first query sees, and its last one
+	sees                           [2]string    // how many keys the queries of the lane's two heads see
+	seenNow                        [2][2]string // predicates: of the lane's two keys of the chunk that is used, whether these queries see them
+	place, all                     string       // the warp's among those of the cluster; how many chunks there are
+	idle                           string       // predicate: the warp has no keys
+	base, ring                     string       // of shared memory; the warp's slots
 
 	row, unit  string    // which row of those that a copy of the warp brings the lane does, and which 16 bytes of it
 	mine       string    // predicate: the row has these 16 bytes; "" if it always has
@@ -95,6 +106,7 @@ type decode struct {
 	o                       [2][][4]string
 	top, sum                [2]string // of the lane's two heads: the maximum, and the lane's sum of weights
 	weights                 [][2]string
+	valuesAt                string // where the lane begins to read values of the chunk
 
 	// Of codes: where the scales of the keys and of the values lie that the lane brings next, how far those of a copy are from the next one's, and
 	// of a chunk from the warp's next; and the lane's weights of a chunk, without scales.
@@ -148,8 +160,15 @@ func (e *decode) sumsAt() int     { return e.topsAt() + mostHeads*decodeWarps*4 
 func (e *decode) totalsAt() int   { return e.sumsAt() + mostHeads*decodeWarps*4 }
 func (e *decode) receivedAt() int { return e.totalsAt() + mostHeads*clusterBlocks*8 }
 func (a *attention) decodeMemory(f Fit) int {
-	return (&decode{attention: a, fit: f}).receivedAt() + 4*f.Heads*a.width
+	e := &decode{attention: a, fit: f}
+	return e.receivedAt() + 4*e.columns()*a.width
 }
+
+// columns is how many query heads the cluster has, of all its queries.
+func (e *decode) columns() int { return e.fit.Rows * e.fit.Heads }
+
+// unlike reports whether the cluster's queries see different keys.
+func (e *decode) unlike() bool { return e.causal && e.fit.Rows > 1 }
 
 // part is how many elements of a head a block of the cluster makes.
 func (a *attention) part() int { return a.width / clusterBlocks }
@@ -178,6 +197,9 @@ func (a *attention) emitFew(launch nvptx.Launch, f Fit) []byte {
 	e.Mark("$L_end")
 	e.Line("ret")
 	e.singly()
+	if e.unlike() && !e.coded {
+		e.apartly()
+	}
 	return e.text(32 * decodeWarps)
 }
 
@@ -202,6 +224,9 @@ func (e *decode) places() (outside string) {
 		kv, part = e.r("div.u32", "%s, %d", cluster, f.parts()), e.r("rem.u32", "%s, %d", cluster, f.parts())
 	}
 	e.query = e.r("mov.u32", "%%ctaid.y")
+	if f.Rows > 1 {
+		e.query = e.r("mul.lo.s32", "%s, %d", e.query, f.Rows)
+	}
 	rows := e.threads(1)
 	e.heads = e.r("shr.u32", "%s, 8", e.threads(0)) // a threadgroup of the declaration has 256 threads
 	begin := e.r("mul.lo.s32", "%s, %d", kv, f.Group)
@@ -211,10 +236,7 @@ func (e *decode) places() (outside string) {
 	end := e.r("min.u32", "%s, %s", e.r("add.s32", "%s, %d", begin, f.Group), e.heads)
 	end = e.r("min.u32", "%s, %s", e.r("add.s32", "%s, %d", e.first, f.Heads), end)
 	e.last = e.r("add.s32", "%s, -1", end)
-	e.visible = e.args["N"]
-	if e.causal {
-		e.visible = e.r("add.s32", "%s, %s", e.r("sub.s32", "%s, %s", e.visible, e.r("add.s32", "%s, -1", rows)), e.query)
-	}
+	e.queriesSee(rows)
 	e.base = e.r("mov.u32", "mlxc_shared")
 	e.ring = e.r("mad.lo.s32", "%s, %d, %s", e.warp, e.ringBytes(), e.base)
 
@@ -261,6 +283,31 @@ func (e *decode) places() (outside string) {
 	e.slotUse = e.r("mov.b32", "%s", e.ring)
 	e.end = e.r("add.s32", "%s, %d", e.ring, e.ringBytes())
 	return outside
+}
+
+// queriesSee finds how many keys queries see.
+func (e *decode) queriesSee(rows string) {
+	e.visible, e.latest = e.args["N"], e.query
+	if e.fit.Rows > 1 {
+		e.latest = e.r("min.u32", "%s, %s", e.r("add.s32", "%s, %d", e.query, e.fit.Rows-1), e.r("add.s32", "%s, -1", rows))
+	}
+	if e.causal {
+		before := e.r("sub.s32", "%s, %s", e.visible, e.r("add.s32", "%s, -1", rows))
+		e.visible = e.r("add.s32", "%s, %s", before, e.latest)
+		if e.unlike() {
+			e.least = e.r("add.s32", "%s, %s", before, e.query)
+			for i := range e.sees {
+				if i > 0 && e.fit.Heads%2 == 0 { // both heads are of one query
+					e.sees[i] = e.sees[0]
+					continue
+				}
+				query, _ := e.divided(e.r("mad.lo.s32", "%s, 2, %d", e.member, i), e.fit.Heads)
+				e.sees[i] = e.r("min.u32", "%s, %s", e.r("add.s32", "%s, %s", e.least, query), e.visible)
+			}
+			return
+		}
+	}
+	e.sees = [2]string{e.visible, e.visible}
 }
 
 // ask has the warp's first chunks brought to the L2 cache, a lane 128 bytes at a time, before the wait. Launches that still run write their keys through
@@ -416,10 +463,10 @@ func (e *decode) begin() {
 		}
 	}
 	e.turn = e.r("mov.b32", "0")
-	if e.coded {
+	if e.direct() {
 		return
 	}
-	from := e.at("queries", e.first)
+	from := e.at("queries", e.query, e.first)
 	e.queries = rows{
 		count: mostHeads, to: e.slotBring, offset: (e.slots() - 1) * e.slot(),
 		from:   e.plus(from, e.r("mad.lo.s32", "%s, %d, %s", e.row, 2*e.width, e.r("shl.b32", "%s, 4", e.unit))),
@@ -429,11 +476,14 @@ func (e *decode) begin() {
 	}
 }
 
+// direct reports whether warps read queries as factors, without shared memory.
+func (e *decode) direct() bool { return e.coded || e.fit.Rows > 1 }
+
 // chunks goes through the warp's chunks. The first times it only asks for some: with an odd number of slots for keys and then for values, with an even one for values of a chunk
 // and then for keys of the next one, beginning with the keys of the first. The queries come to the last slot: nothing else does before the first chunk is used.
 func (e *decode) chunks() {
 	e.Line("@%s bra \t$L_join", e.idle)
-	if e.coded {
+	if e.direct() {
 		e.factors()
 	} else {
 		e.copies(e.queries)
@@ -452,7 +502,7 @@ func (e *decode) chunks() {
 	}
 	e.Mark("$L_chunk")
 	e.settle()
-	if !e.coded {
+	if !e.direct() {
 		e.Line("@%s bra \t$L_keys", e.Make("p", "setp.ne.u32", "%s, %d", e.turn, e.ahead()))
 		e.q = make([][2]string, e.width/16)
 		from := e.r("add.s32", "%s, %s", e.ring, e.r("mad.lo.s32", "%s, 16, %s", g, row))
@@ -516,9 +566,16 @@ func (e *decode) scores(from string) (s [4]string) {
 	for i := range s {
 		s[i] = e.r("mul.rn.f32", "%s, %s", s[i], e.args["scale"])
 	}
-	for i := 0; i < len(s); i += 2 {
-		seen := e.Make("p", "setp.lt.u32", "%s, %s", e.r("add.s32", "%s, %d", e.own, 4*i), e.visible)
-		s[i], s[i+1] = e.either(seen, "r", s[i], "0fFF800000"), e.either(seen, "r", s[i+1], "0fFF800000")
+	for k := range e.seenNow {
+		key := e.r("add.s32", "%s, %d", e.own, 8*k)
+		for i := range e.sees {
+			if i > 0 && e.sees[i] == e.sees[0] {
+				e.seenNow[k][i] = e.seenNow[k][0]
+			} else {
+				e.seenNow[k][i] = e.Make("p", "setp.lt.u32", "%s, %s", key, e.sees[i])
+			}
+			s[2*k+i] = e.either(e.seenNow[k][i], "r", s[2*k+i], "0fFF800000")
+		}
 	}
 	e.Line("add.s32 \t%s, %s, %d", e.own, e.own, warps*chunkKeys)
 	return s
@@ -620,17 +677,109 @@ func (e *decode) values(from string) {
 		e.codedValues(from)
 		return
 	}
+	if e.unlike() {
+		e.valuesAt = from
+		end := e.r("sub.s32", "%s, %s", e.own, e.r("add.s32", "%s, %d", e.quad, (warps-1)*chunkKeys))
+		e.Line("@%s bra \t$L_partly", e.Make("p", "setp.gt.s32", "%s, %s", end, e.least))
+		e.Mark("$L_alike")
+	}
 	for i := range e.o[0] {
 		v := e.matrices(".trans", from, 32*i)
 		for p, w := range e.weights {
 			e.multiply(e.o[min(p, 1)][i], v, w)
 		}
 	}
+	if e.unlike() {
+		e.Mark("$L_valued")
+	}
 }
 
-// at is where a head of the query lies in an array.
-func (e *decode) at(array, head string) string {
-	n := e.Make("rd", "add.s64", "%s, %s", e.wide(e.query, e.heads), e.Make("rd", "cvt.u64.u32", "%s", head))
+// apartly adds the products of a chunk of which not all queries see all keys, if it has a value that is infinite or NaN and that some of them do not see: those of
+// each query on its own. It stands behind all else, as most warps have no such chunk.
+func (e *decode) apartly() {
+	e.Mark("$L_partly")
+	begin := e.r("sub.s32", "%s, %s", e.own, e.r("add.s32", "%s, %d", e.quad, warps*chunkKeys))
+	left := e.r("sub.s32", "%s, %s", e.least, begin) // keys from here on that the first query sees
+	first := e.r("max.s32", "%s, 0", left)
+	end := e.r("min.s32", "%s, %d", e.r("add.s32", "%s, %d", left, e.fit.Rows-1), chunkKeys)
+	slot := e.r("mad.lo.s32", "%s, 16, %s", e.lane, e.slotUse)
+	at, last := e.r("mad.lo.s32", "%s, %d, %s", first, e.pitch(), slot), e.r("mad.lo.s32", "%s, %d, %s", end, e.pitch(), slot)
+	reads := e.Make("p", "setp.lt.u32", "%s, %d", e.lane, e.width/8)
+	all, lowest := e.exponents()
+	over := e.r("mov.b32", "0")
+	var v [4]string
+	for i := range v {
+		v[i] = e.r("mov.b32", "0")
+	}
+	loop := e.Label()
+	e.Mark(loop)
+	e.Line(".pragma \"nounroll\"")
+	e.Line("@%s ld.shared.v4.b32 \t{%s}, [%s]", reads, list(v[:]), at)
+	for _, two := range v {
+		e.Line("or.b32 \t%s, %s, %s", over, over, e.r("add.s32", "%s, %d", e.r("and.b32", "%s, %d", two, all), lowest))
+	}
+	e.Line("add.s32 \t%s, %s, %d", at, at, e.pitch())
+	e.Line("@%s bra \t%s", e.Make("p", "setp.lt.u32", "%s, %s", at, last), loop)
+	some := e.New("p")
+	e.Line("vote.sync.any.pred \t%s, %s, -1", some, e.Make("p", "setp.ne.u32", "%s, 0", e.r("and.b32", "%s, %d", over, uint32(0x80008000))))
+	e.Line("@!%s bra \t$L_alike", some)
+
+	sees := e.r("mov.b32", "%s", e.least)
+	stop := e.r("add.s32", "%s, %d", e.least, e.fit.Rows)
+	own := e.r("mad.lo.s32", "%s, 2, %s", e.member, begin) // the lane's first key as the inner index
+	loop = e.Label()
+	e.Mark(loop)
+	e.Line(".pragma \"nounroll\"")
+	left = e.r("sub.s32", "%s, %s", sees, own)
+	var seen, mine [2]string // which bits of two values are seen, and whether the lane's heads are of the query
+	for i := range seen {
+		one := e.either(e.Make("p", "setp.gt.s32", "%s, %d", left, 8*i), "r", "0xFFFF", "0")
+		seen[i] = e.either(e.Make("p", "setp.gt.s32", "%s, %d", left, 8*i+1), "r", "-1", one)
+		mine[i] = e.Make("p", "setp.eq.u32", "%s, %s", e.sees[i], sees)
+	}
+	for i := range e.o[0] {
+		v := e.matrices(".trans", e.valuesAt, 32*i)
+		for j := range v {
+			v[j] = e.r("and.b32", "%s, %s", v[j], seen[j/2])
+		}
+		var sums [2][4]string
+		for p := range sums {
+			for j, o := range e.o[p][i] {
+				sums[p][j] = e.r("mov.b32", "%s", o)
+			}
+		}
+		for p, w := range e.weights {
+			e.multiply(sums[min(p, 1)], v, w)
+		}
+		for p := range sums {
+			for j, o := range e.o[p][i] {
+				e.Line("@%s mov.b32 \t%s, %s", mine[j%2], o, sums[p][j])
+			}
+		}
+	}
+	e.Line("add.s32 \t%s, %s, 1", sees, sees)
+	e.Line("@%s bra \t%s", e.Make("p", "setp.lt.u32", "%s, %s", sees, stop), loop)
+	e.Line("bra \t$L_valued")
+}
+
+// of is the query and the head of a column of factors, and a predicate: the cluster has them.
+func (e *decode) of(column string) (query, head, there string) {
+	query, head = e.query, column
+	if e.fit.Rows > 1 {
+		query, head = e.divided(column, e.fit.Heads)
+		query = e.r("add.s32", "%s, %s", e.query, query)
+	}
+	head = e.r("add.s32", "%s, %s", e.first, head)
+	there = e.Make("p", "setp.le.u32", "%s, %s", head, e.last)
+	if e.fit.Rows > 1 {
+		there = e.Make("p", "and.pred", "%s, %s", there, e.Make("p", "setp.le.u32", "%s, %s", query, e.latest))
+	}
+	return query, head, there
+}
+
+// at is where a head of a query lies in an array.
+func (e *decode) at(array, query, head string) string {
+	n := e.Make("rd", "add.s64", "%s, %s", e.wide(query, e.heads), e.Make("rd", "cvt.u64.u32", "%s", head))
 	return e.Make("rd", "mad.lo.s64", "%s, %d, %s", n, 2*e.width, e.args[array])
 }
 
@@ -666,7 +815,7 @@ func (e *decode) join() {
 			sum = e.r("add.rn.f32", "%s, %s", sum, e.across(sum, d))
 		}
 		e.Line("@%s st.shared.b32 \t[%s+%d], %s", first, place, e.sumsAt()+i*row, sum)
-		there := e.Make("p", "setp.lt.u32", "%s, %d", e.r("mad.lo.s32", "%s, 2, %d", e.member, i), e.fit.Heads)
+		there := e.Make("p", "setp.lt.u32", "%s, %d", e.r("mad.lo.s32", "%s, 2, %d", e.member, i), e.columns())
 		for j := range e.o[0] {
 			for k := range 2 {
 				v, apart := e.o[0][j][2*k+i], 32 // bytes from the first eight elements to the others
@@ -691,7 +840,7 @@ func (e *decode) join() {
 
 	// Two elements of a thread at a time, by the block that makes results of them.
 	thread := e.r("mad.lo.s32", "%s, 32, %s", e.warp, e.lane)
-	pairs, part := e.fit.Heads*e.width/2, e.part()
+	pairs, part := e.columns()*e.width/2, e.part()
 	for begin := 0; begin < pairs; begin += 32 * decodeWarps {
 		n := thread
 		if begin > 0 {
@@ -717,7 +866,7 @@ func (e *decode) join() {
 			}
 		}
 		block, in := e.divided(in, part/2)
-		at := e.r("mad.lo.s32", "%s, %d, %s", e.rank, e.fit.Heads, head)
+		at := e.r("mad.lo.s32", "%s, %d, %s", e.rank, e.columns(), head)
 		at = e.r("mad.lo.s32", "%s, %d, %s", at, 4*part, e.r("mad.lo.s32", "%s, 8, %s", in, e.base))
 		e.Line("st.shared::cluster.v2.b32 \t[%s+%d], {%s}", e.r("mapa.shared::cluster.u32", "%s, %s", at, block), e.receivedAt(), list(sums[:]))
 		if skip != "" {
@@ -726,7 +875,7 @@ func (e *decode) join() {
 	}
 	// The maximum and the sum of each head are needed by all: a warp has a head, and a lane a block.
 	skip := e.Label()
-	e.Line("@%s bra \t%s", e.Make("p", "setp.ge.u32", "%s, %d", thread, 32*e.fit.Heads), skip)
+	e.Line("@%s bra \t%s", e.Make("p", "setp.ge.u32", "%s, %d", thread, 32*e.columns()), skip)
 	e.Line("@%s bra \t%s", e.Make("p", "setp.ge.u32", "%s, %d", e.lane, clusterBlocks), skip)
 	of := e.r("mad.lo.s32", "%s, %d, %s", e.warp, row, e.base)
 	total := ""
@@ -776,9 +925,9 @@ func (e *decode) maximum(from string, offset int) string {
 func (e *decode) gather() {
 	e.Line("barrier.cluster.arrive.release.aligned")
 	e.Line("barrier.cluster.wait.acquire.aligned")
-	head := e.r("add.s32", "%s, %s", e.first, e.warp)
-	outside := e.Make("p", "setp.ge.u32", "%s, %d", e.warp, e.fit.Heads)
-	e.Line("@%s bra \t$L_end", e.Make("p", "or.pred", "%s, %s", outside, e.Make("p", "setp.gt.u32", "%s, %s", head, e.last)))
+	query, head, there := e.of(e.warp)
+	there = e.Make("p", "and.pred", "%s, %s", there, e.Make("p", "setp.lt.u32", "%s, %d", e.warp, e.columns()))
+	e.Line("@!%s bra \t$L_end", there)
 	block := e.r("and.b32", "%s, %d", e.lane, clusterBlocks-1)
 	at := e.r("mad.lo.s32", "%s, 8, %s", e.r("mad.lo.s32", "%s, %d, %s", e.warp, clusterBlocks, block), e.base)
 	own, sum := e.New("r"), e.New("r")
@@ -797,7 +946,7 @@ func (e *decode) gather() {
 	from := e.r("mad.lo.s32", "%s, %d, %s", e.warp, 4*part, e.r("mad.lo.s32", "%s, 4, %s", element, e.base))
 	result := ""
 	for b := range clusterBlocks {
-		v := e.r("ld.shared.b32", "[%s+%d]", from, e.receivedAt()+4*b*e.fit.Heads*part)
+		v := e.r("ld.shared.b32", "[%s+%d]", from, e.receivedAt()+4*b*e.columns()*part)
 		f := e.r("shfl.sync.idx.b32", "%s, %d, 31, -1", factor, b)
 		if result == "" {
 			result = e.r("mul.rn.f32", "%s, %s", v, f)
@@ -806,7 +955,7 @@ func (e *decode) gather() {
 		}
 	}
 	value := e.stored(e.r("div.rn.f32", "%s, %s", result, sum))
-	to := e.plus(e.at("out", head), e.r("mad.lo.s32", "%s, %d, %s", e.rank, 2*part, e.r("shl.b32", "%s, 1", e.lane)))
-	there := e.Make("p", "setp.lt.u32", "%s, %d", e.lane, part)
+	to := e.plus(e.at("out", query, head), e.r("mad.lo.s32", "%s, %d, %s", e.rank, 2*part, e.r("shl.b32", "%s, 1", e.lane)))
+	there = e.Make("p", "setp.lt.u32", "%s, %d", e.lane, part)
 	e.Line("@%s st.global.b16 \t[%s], %s", there, to, value)
 }

@@ -19,7 +19,8 @@ import (
 )
 
 // TestDecode runs attention of few queries with heads of all widths, and with as many that share keys as fill clusters and as do not; with fewer
-// keys than there are warps, and with some thousands; with keys between those of other heads and at odd places, and arguments that a table adds to.
+// keys than there are warps, and with some thousands; with one query to a cluster and with several, of which the last cluster may not have all, and whose last keys are of one chunk
+// or of two; with keys between those of other heads and at odd places, and arguments that a table adds to.
 // Values that are infinite or NaN reach the queries that see them, and no others.
 func TestDecode(t *testing.T) {
 	type decode struct {
@@ -42,7 +43,13 @@ func TestDecode(t *testing.T) {
 		{"sdpa_rows_bfloat16_t_256_256", 16, 8, 256, 4, 1, 100, false, false, true, nvptx.Launch{Values: true}, ir.BF16},
 		{"sdpa_rows_bfloat16_t_128_128", 12, 12, 128, 4, 2, 260, true, false, true, nvptx.Launch{Values: true, Moving: true, Programmatic: true}, ir.BF16},
 		{"sdpa_rows_float16_t_64_64", 4, 4, 64, 4, 15, 3, true, false, false, nvptx.Launch{Values: true}, ir.F16},
-	}, 5) {
+		{"sdpa_rows_float16_t_128_128", 8, 4, 128, 4, 7, 1050, true, false, true, nvptx.Launch{Values: true, Programmatic: true}, ir.F16},
+		{"sdpa_rows_float16_t_128_128", 2, 1, 128, 4, 5, 13, true, false, true, nvptx.Launch{Values: true, Programmatic: true}, ir.F16},
+		{"sdpa_rows_bfloat16_t_96_96", 5, 2, 96, 4, 9, 150, true, false, true, nvptx.Launch{Values: true, Moving: true, Programmatic: true}, ir.BF16},
+		{"sdpa_rows_float16_t_64_64", 6, 3, 64, 4, 2, 0, true, true, false, nvptx.Launch{Moving: true, Programmatic: true}, ir.F16},
+		{"sdpa_rows_bfloat16_t_256_256", 4, 2, 256, 4, 3, 14, true, false, true, nvptx.Launch{Values: true}, ir.BF16},
+		{"sdpa_rows_bfloat16_t_128_128", 4, 4, 128, 4, 3, 40, false, true, true, nvptx.Launch{}, ir.BF16},
+	}, 7) {
 		t.Run(fmt.Sprint(x.name, " ", x.gqa), func(t *testing.T) {
 			causal := ir.FunctionConstant{Index: 22, Name: "do_causal", Type: ir.Bool}
 			if x.causal {
@@ -87,38 +94,65 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// decodeProgram is the entry of attention of few queries of some heads of 64 that share keys, so many of them to a cluster, and what it takes to run it: the lines of the text, and how.
-func decodeProgram(t *testing.T, heads, each, keys int) (lines []string, run func(text string) ([]byte, error)) {
+// decodeShape is attention of few queries, of heads of 64 that share keys: so many of them, and of the queries, to a cluster.
+type decodeShape struct {
+	coded                            bool
+	heads, each, queries, rows, keys int
+}
+
+// decodeProgram is the entry of a shape, and what it takes to run it: the lines of the text, and how. The last key has a value that is infinite, or such a scale.
+func decodeProgram(t *testing.T, x decodeShape) (lines []string, run func(text string) ([]byte, error)) {
 	t.Helper()
-	k, p := described(t, "sdpa_rows_float16_t_64_64")
+	function := "sdpa_rows_float16_t_64_64"
+	if x.coded {
+		function = "sdpa_rows_float16_t_q8_0_64_64"
+	}
+	k, p := described(t, function, ir.FunctionConstant{Index: 22, Name: "do_causal", Type: ir.Bool, Bits: 1})
 	const width = 64
-	groups := [3]uint64{uint64(heads), 1, 1}
-	f := p.Fit(groups, ptxmatrix.Given{Multiprocessors: 32, Constant: func(n string) (int64, bool) { return int64(heads), n == "gqa_factor" }})
-	require.Equal(t, heads, f.Heads)
-	f.Heads = each
+	groups := [3]uint64{uint64(x.heads), uint64(x.queries), 1}
+	f := p.Fit(groups, ptxmatrix.Given{Multiprocessors: 32, Constant: func(n string) (int64, bool) { return int64(x.heads), n == "gqa_factor" }})
+	require.Equal(t, x.heads, f.Heads)
+	f.Heads, f.Rows = x.each, x.rows
 	lines = strings.SplitAfter(string(p.Emit(nvptx.Launch{Values: true, Programmatic: true}, f)), "\n")
 	return lines, func(text string) ([]byte, error) {
 		program, err := ptxrun.Parse([]byte(text))
 		require.NoError(t, err)
 		m, r, n := &ptxrun.Memory{}, rand.New(rand.NewPCG(7, 8)), number16{ir.F16}
 		array := func(count int) uint64 {
-			_, b := n.numbers(r, count*width, normal(1))
+			_, b := n.numbers(r, count, normal(1))
 			return m.Add(b)
 		}
-		out := make([]byte, 2*heads*width)
-		args := map[string]uint64{"queries": array(heads), "keys": array(keys), "values": array(keys), "out": m.Add(out), "gqa_factor": uint64(heads), "N": uint64(keys),
+		infinite := func(count int) uint64 {
+			_, b := n.numbers(r, count*x.keys, normal(1))
+			binary.LittleEndian.PutUint16(b[len(b)-2:], n.of(math.Inf(1)))
+			return m.Add(b)
+		}
+		out := make([]byte, 2*x.queries*x.heads*width)
+		args := map[string]uint64{"queries": array(x.queries * x.heads * width), "out": m.Add(out), "gqa_factor": uint64(x.heads), "N": uint64(x.keys),
 			"k_seq_stride": width, "v_seq_stride": width, "scale": uint64(math.Float32bits(0.125))}
+		if x.coded {
+			for _, name := range []string{"keys", "values"} {
+				codes := make([]byte, x.keys*width)
+				for i := range codes {
+					codes[i] = byte(r.IntN(255) - 127)
+				}
+				args[name] = m.Add(codes)
+			}
+			args["key_scales"], args["value_scales"] = array(x.keys*width/32), infinite(width/32)
+		} else {
+			args["keys"], args["values"] = array(x.keys*width), infinite(width)
+		}
 		var params []uint64
 		for i := range k.Args {
 			if k.Args[i].Attribute == "" {
 				params = append(params, args[k.Args[i].Name])
 			}
 		}
-		params = append(params, 256*uint64(heads), 1, 1, 256, 1, 1)
+		params = append(params, 256*groups[0], groups[1], 1, 256, 1, 1)
 		grid, threads, shared := p.Launch(groups, f)
 		err = program.Run(m, ptxrun.Launch{Params: params, Grid: [3]uint32{uint32(grid[0]), uint32(grid[1]), uint32(grid[2])}, Block: threads, Shared: int(shared)})
-		if calls := program.Calls["wait"]; err == nil && calls != int(grid[0])*int(threads) {
-			err = fmt.Errorf("%d of %d threads wait for the launches before", calls, int(grid[0])*int(threads))
+		if calls, all := program.Calls["wait"], int(grid[0]*grid[1])*int(threads); err == nil && calls != all {
+			err = fmt.Errorf("%d of %d threads wait for the launches before", calls, all)
 		}
 		return out, err
 	}
@@ -127,56 +161,69 @@ func decodeProgram(t *testing.T, heads, each, keys int) (lines []string, run fun
 // TestDecodeWaits leaves out each instruction that orders threads, blocks and copies of attention of few queries: the interpreter notices.
 func TestDecodeWaits(t *testing.T) {
 	sample.Seldom(t)
-	lines, run := decodeProgram(t, 4, 4, 5000) // some warps have more chunks than are asked for at a time
-	var waits []int
-	for i, l := range lines {
-		switch op, _, _ := strings.Cut(strings.TrimSuffix(strings.Fields(l + " -")[0], ";"), ".aligned"); op {
-		case "cp.async.wait_group", "cp.async.commit_group", "bar.sync", "bar.warp.sync", "barrier.cluster.arrive.relaxed", "barrier.cluster.arrive.release", "barrier.cluster.wait.acquire", "griddepcontrol.wait":
-			waits = append(waits, i)
+	for count, x := range map[int]decodeShape{ // some warps have more chunks than are asked for at a time
+		14: {heads: 4, each: 4, queries: 1, rows: 1, keys: 5000},
+		13: {heads: 4, each: 4, queries: 2, rows: 2, keys: 5000}, // queries do not come to shared memory
+	} {
+		lines, run := decodeProgram(t, x)
+		var waits []int
+		for i, l := range lines {
+			switch op, _, _ := strings.Cut(strings.TrimSuffix(strings.Fields(l + " -")[0], ";"), ".aligned"); op {
+			case "cp.async.wait_group", "cp.async.commit_group", "bar.sync", "bar.warp.sync", "barrier.cluster.arrive.relaxed", "barrier.cluster.arrive.release", "barrier.cluster.wait.acquire", "griddepcontrol.wait":
+				waits = append(waits, i)
+			}
 		}
-	}
-	_, err := run(strings.Join(lines, ""))
-	require.NoError(t, err)
-	require.Len(t, waits, 14)
-	for _, i := range waits {
-		text := slices.Clone(lines)
-		text[i] = ""
-		_, err := run(strings.Join(text, ""))
-		require.Error(t, err, "without line %d: %s", i+1, lines[i])
-	}
-}
-
-// TestDecodeOrder: results have the same bits however many heads a cluster has.
-func TestDecodeOrder(t *testing.T) {
-	var want []byte
-	for _, heads := range []int{8, 4, 3, 1} {
-		lines, run := decodeProgram(t, 8, heads, 300)
-		got, err := run(strings.Join(lines, ""))
+		_, err := run(strings.Join(lines, ""))
 		require.NoError(t, err)
-		if want == nil {
-			want = got
+		require.Len(t, waits, count)
+		for _, i := range waits {
+			text := slices.Clone(lines)
+			text[i] = ""
+			_, err := run(strings.Join(text, ""))
+			require.Error(t, err, "%+v without line %d: %s", x, i+1, lines[i])
 		}
-		require.Equal(t, want, got, "%d heads", heads)
 	}
 }
 
-// TestDecodeFits: a cluster has all heads that share keys, but no more than eight; all heads have a cluster, and only one. Two blocks share a multiprocessor, and its memory, but those of wider heads.
+// TestDecodeOrder: results have the same bits however many heads a cluster has, and however many queries: also of keys that not all of these see, in one chunk and in two.
+func TestDecodeOrder(t *testing.T) {
+	for _, shapes := range [][]decodeShape{
+		{{heads: 8, each: 8}, {heads: 8, each: 3}, {heads: 8, each: 4, rows: 2}, {heads: 8, each: 3, rows: 2}, {heads: 8, each: 2, rows: 4}, {heads: 8, each: 1, rows: 8}},
+		{{coded: true, heads: 4, each: 4}, {coded: true, heads: 4, each: 4, rows: 2}, {coded: true, heads: 4, each: 2, rows: 4}},
+	} {
+		var want []byte
+		for _, x := range shapes {
+			x.queries, x.rows, x.keys = 8, max(x.rows, 1), 69
+			lines, run := decodeProgram(t, x)
+			got, err := run(strings.Join(lines, ""))
+			require.NoError(t, err)
+			if want == nil {
+				want = got
+			}
+			require.Equal(t, want, got, "%+v", x)
+		}
+	}
+}
+
+// TestDecodeFits: a cluster has all heads that share keys, but no more than eight; several queries if there are more of them and no more than eight heads in all, unless there are too few blocks; all heads have a cluster, and only one. Two blocks share a multiprocessor, and its memory, but those of wider heads.
 func TestDecodeFits(t *testing.T) {
 	_, p := described(t, "sdpa_rows_bfloat16_t_128_128")
 	for _, x := range []struct {
 		heads, queries uint64
 		gqa            int64
 		processors     int
-		each           int
+		each, rows     int
 		blocks         uint64
 	}{
-		{32, 1, 4, 132, 4, 64}, {32, 2, 4, 132, 4, 64}, {32, 3, 4, 132, 4, 64}, {9, 1, 3, 96, 3, 24}, {64, 1, 8, 132, 8, 64}, {32, 1, 1, 132, 1, 256}, {40, 1, 16, 132, 8, 40},
-		{7, 1, 7, 0, 7, 8}, {12, 1, 12, 4, 6, 16}, {9, 3, 2, 132, 2, 40}, {30, 1, 10, 132, 5, 48}, {3, 1, 1 << 30, 32, 8, 8}, {1, 1, 4, 32, 4, 8},
+		{32, 1, 4, 132, 4, 1, 64}, {32, 2, 4, 132, 4, 2, 64}, {32, 3, 4, 132, 4, 2, 64}, {9, 1, 3, 96, 3, 1, 24}, {64, 1, 8, 132, 8, 1, 64}, {32, 1, 1, 132, 1, 1, 256}, {40, 1, 16, 132, 8, 1, 40},
+		{7, 1, 7, 0, 7, 1, 8}, {12, 1, 12, 4, 6, 1, 16}, {9, 3, 2, 132, 2, 4, 40}, {30, 1, 10, 132, 5, 1, 48}, {3, 1, 1 << 30, 32, 8, 1, 8}, {1, 1, 4, 32, 4, 1, 8},
+		{64, 5, 8, 132, 8, 1, 64}, {32, 9, 1, 132, 1, 8, 256}, {9, 4, 3, 132, 3, 2, 24}, {9, 2, 3, 132, 3, 1, 24}, {2, 8, 1, 132, 1, 2, 16},
 	} {
 		f := p.Fit([3]uint64{x.heads, x.queries, 1}, ptxmatrix.Given{Multiprocessors: x.processors, Constant: func(name string) (int64, bool) { return x.gqa, name == "gqa_factor" }})
 		grid, threads, shared := p.Launch([3]uint64{x.heads, x.queries, 1}, f)
 		require.Equal(t, x.each, f.Heads, "%+v", x)
-		require.Equal(t, [3]uint64{x.blocks, x.queries, 1}, grid, "%+v", x)
+		require.Equal(t, x.rows, f.Rows, "%+v", x)
+		require.Equal(t, [3]uint64{x.blocks, (x.queries + uint64(x.rows) - 1) / uint64(x.rows), 1}, grid, "%+v", x)
 		require.Zero(t, grid[0]%8)
 		require.EqualValues(t, 256, threads)
 		require.LessOrEqual(t, shared, uint32(113<<10))

@@ -181,7 +181,7 @@ type Given struct {
 
 // Fit is how a kernel is launched. The zero value says that it is launched as it was declared, with other code.
 type Fit struct {
-	Rows    int  // of results that a block makes
+	Rows    int  // of results that a block makes, or a cluster
 	Aligned bool // memory is read 16 bytes at a time
 	Long    bool // the inner index may have more than one phase
 	Chunk   int  // bytes of scales that are read at a time, if Aligned
