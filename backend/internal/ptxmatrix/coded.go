@@ -14,7 +14,7 @@ import (
 // index a factor's places stand for is up to us: a lane has four neighbouring codes of a key.
 //
 // A weight is multiplied by the scale of the value, for each group, and the product is the sum of two numbers of f16: first it is multiplied by a power of two by
-// which the greatest scale of the group's 16 values, of those that the query sees, comes near 2^14, which the sums of the chunk are divided by. The first and the second eight rows of a
+// which the scale of the group's 16 values that has the max magnitude, of those that the query sees, comes near 2^14, which the sums of the chunk are divided by. The first and the second eight rows of a
 // left factor stand for the even and the odd ones of 16 elements, whose bytes lie side by side.
 
 // groups is how many scales a row has.
@@ -172,7 +172,8 @@ func (e *decode) codedValues(from string) {
 				scales[k] = e.either(e.seenNow[k][0], "r", scales[k], "0")
 			}
 		}
-		most := e.r("max.f32", "%s, %s", scales[0], scales[1])
+		// ggml's scales are not negative, but those of a cache may be anything.
+		most := e.r("max.f32", "%s, %s", e.r("abs.f32", "%s", scales[0]), e.r("abs.f32", "%s", scales[1]))
 		for d := 4; d < 32; d *= 2 {
 			most = e.r("max.f32", "%s, %s", most, e.across(most, d))
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// TestDecodeOfCodes runs attention of few queries to a cache of 8 bits, as TestDecode does to one of 16. Scales are from the least numbers of f16 to its greatest; one that is infinite reaches
+// TestDecodeOfCodes runs attention of few queries to a cache of 8 bits, as TestDecode does to one of 16. Scales are from the least numbers of f16 to its greatest, of any sign; one that is infinite reaches
 // the queries that see it, and no others.
 func TestDecodeOfCodes(t *testing.T) {
 	for _, x := range sample.Of(t, "attention of few queries to codes", []struct {
@@ -59,7 +59,7 @@ func TestDecodeOfCodes(t *testing.T) {
 			q, qb := n.numbers(r, x.queries*x.heads*x.width, normal(2))
 			coded := func(scale func(group int) float64) (values []float64, codes, scales []byte) {
 				for i := range keys * kv * x.width / 32 {
-					s := of.of(scale(i))
+					s := of.of(scale(i)) ^ uint16(r.IntN(3)/2)<<15 // of any sign
 					scales = binary.LittleEndian.AppendUint16(scales, s)
 					for range 32 {
 						c := int8(r.IntN(255) - 127)
