@@ -126,7 +126,7 @@ func TestFits(t *testing.T) {
 		regexp.MustCompile(`^gemv_((x2|x3|add|silu_mul)_b?float16|b?float16_bm[48]_bn1_sm1_sn32_tm[14]_.*)$`),
 	}
 	if !sample.Whole() { // a whole run is divided by members
-		kinds = sample.Of(t, "kinds of kernels that fit", kinds, 3)
+		kinds = sample.Of(t, "kinds of kernels that fit", kinds, 5)
 	}
 	kindOf := func(name string) int {
 		return slices.IndexFunc(kinds, func(r *regexp.Regexp) bool { return r.MatchString(name) })

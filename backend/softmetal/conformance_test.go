@@ -17,7 +17,7 @@ import (
 // each declaration with another implementation, so a few cases of each kernel suffice here to find miscompilation.
 func TestConformance(t *testing.T) {
 	sample.Long(t)
-	o := conformance.Options{Cases: 6, Choose: sample.Choose(t, "plain"), Other: func() backend.Device { return cpu.New(1) }}
+	o := conformance.Options{Cases: 4, Choose: sample.Choose(t, "plain"), Other: func() backend.Device { return cpu.New(1) }}
 	if !sample.Whole() {
 		o.Cases, o.Values, o.Witnesses, o.Turn = 4, 2, 2, sample.Turn()
 	}
