@@ -45,20 +45,8 @@ func fullProductOf(k *air.Kernel, constants []ir.FunctionConstant) *fullProduct 
 	if m == nil {
 		return nil
 	}
-	p := &product{source: k, elem: ir.F32, sides: []string{""}}
-	switch m[1] {
-	case "":
-		p.form = tile
-	case "x2":
-		p.sides = []string{"0", "1"}
-	case "x3":
-		p.sides = []string{"0", "1", "2"}
-	case "add":
-		p.form = add
-	case "silu_mul":
-		p.form, p.sides = siluMul, []string{"_gate", "_up"}
-	case "rope":
-		p.form, p.sides = rope, []string{"_q", "_k", "_v"}
+	p := &product{source: k, gpu: Hopper, elem: ir.F32}
+	if p.form, p.sides = formOf(m[1]); p.form == rope {
 		if m[2] != "" {
 			p.cache = ir.F16
 		}

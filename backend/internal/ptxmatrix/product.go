@@ -110,8 +110,25 @@ func Of(k *air.Kernel, constants []ir.FunctionConstant, gpu GPU) Kernel {
 	return nil
 }
 
+// formOf is what the name of a kernel says of its form, and the ends of the names of its matrices.
+func formOf(name string) (form, []string) {
+	switch name {
+	case "x2":
+		return store, []string{"0", "1"}
+	case "x3":
+		return store, []string{"0", "1", "2"}
+	case "add":
+		return add, []string{""}
+	case "silu_mul":
+		return siluMul, []string{"_gate", "_up"}
+	case "rope":
+		return rope, []string{"_q", "_k", "_v"}
+	}
+	return tile, []string{""}
+}
+
 func productOf(k *air.Kernel, gpu GPU) *product {
-	p := &product{source: k, gpu: gpu, elem: ir.F16, sides: []string{""}}
+	p := &product{source: k, gpu: gpu, elem: ir.F16}
 	m := named.FindStringSubmatch(k.Name)
 	switch {
 	case m == nil:
@@ -125,18 +142,7 @@ func productOf(k *air.Kernel, gpu GPU) *product {
 		p.group, _ = strconv.Atoi(m[3])
 		p.bits, _ = strconv.Atoi(m[4])
 	}
-	switch m[1] {
-	case "":
-		p.form = tile
-	case "x2":
-		p.sides = []string{"0", "1"}
-	case "x3":
-		p.sides = []string{"0", "1", "2"}
-	case "add":
-		p.form = add
-	case "silu_mul":
-		p.form, p.sides = siluMul, []string{"_gate", "_up"}
-	}
+	p.form, p.sides = formOf(m[1])
 	if strings.HasPrefix(m[2], "bfloat16") {
 		p.elem = ir.BF16
 	}

@@ -26,16 +26,9 @@ func denseVectorOf(k *air.Kernel, gpu GPU) *vector {
 	if m == nil || (m[1] == "") != (m[3] != "") {
 		return nil
 	}
-	v := &vector{source: k, form: store, sides: []string{""}, elem: ir.F16, dense: true, gpu: gpu}
-	switch m[1] {
-	case "x2":
-		v.sides = []string{"0", "1"}
-	case "x3":
-		v.sides = []string{"0", "1", "2"}
-	case "add":
-		v.form = add
-	case "silu_mul":
-		v.form, v.sides = siluMul, []string{"_gate", "_up"}
+	v := &vector{source: k, elem: ir.F16, dense: true, gpu: gpu}
+	if v.form, v.sides = formOf(m[1]); v.form == tile {
+		v.form = store
 	}
 	if m[2] == "bfloat16" {
 		v.elem = ir.BF16
