@@ -90,8 +90,9 @@ func fits(m *ir.Module, names *frontend.Interface, info *backend.Info, device st
 	fixed := need{weights: n.weights, states: n.states, rest: n.rest}
 	if room := info.Memory - fixed.total(); n.caches > 0 && room >= n.caches/context {
 		hint = fmt.Sprintf("a context of %d fits: record with --context %[1]d", room/(n.caches/context))
-		if n.wide > 0 { // f16 takes half of it
-			hint += fmt.Sprintf("; with --cache f16 one of %d", min(context, room/max(1, (n.caches-n.wide/2)/context)))
+		if n.wide > 0 { // f16 takes half of it, q8_0 17 bytes of 64
+			with := func(bytes int64) int64 { return min(context, room/max(1, (n.caches-n.wide+bytes)/context)) }
+			hint += fmt.Sprintf("; with --cache f16 one of %d, with q8_0 of %d", with(n.wide/2), with(n.wide/64*17))
 		}
 	}
 	return fmt.Errorf("the model needs %s: weights %s, states %s for a context of %d positions, scratch and the rest %s; the device %s may take %s (--memory sets how much); %s",

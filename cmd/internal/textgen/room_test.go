@@ -55,7 +55,7 @@ func TestRoom(t *testing.T) {
 	m, all := model(64, ir.F32)
 	require.ErrorIs(t, open(m, all), context.Canceled)
 	err := open(m, all-1)
-	require.ErrorContains(t, err, "a context of 63 fits: record with --context 63; with --cache f16 one of 64")
+	require.ErrorContains(t, err, "a context of 63 fits: record with --context 63; with --cache f16 one of 64, with q8_0 of 64")
 	require.ErrorContains(t, err, "for a context of 64 positions")
 	require.ErrorContains(t, open(m, 1<<20), "no context fits")
 
