@@ -329,11 +329,15 @@ VECTOR(gemv_mixed, 1, PLAIN, mat, K, N, )
 // @group   32, 2, 1
 // @require K >= 1 && {each i = {arms}; n{i} >= 1; &&}
 // @end
-// @kernel  gemv_{arms:x2=0 1|x3=0 1 2}_{W:float16=f16}_float32
+// @kernel  gemv_{arms:x2=0 1}_{W:float16=f16}_float32
 // @use     gemv_arms({arms}; {W}; f32; gemv_f16)
-// @kernel  gemv_{arms:x2=0 1|x3=0 1 2}_{T:float16=f16|bfloat16=bf16}
+// @kernel  gemv_{arms:x2=0 1}_{T:float16=f16|bfloat16=bf16}
 // @use     gemv_arms({arms}; {T}; {T}; gemv_bn1_sn32)
 VECTOR(gemv_x2, 2, PLAIN, w, K, n, )
+// @kernel  gemv_{arms:x3=0 1 2}_{W:float16=f16}_float32
+// @use     gemv_arms({arms}; {W}; f32; gemv_f16)
+// @kernel  gemv_{arms:x3=0 1 2}_{T:float16=f16|bfloat16=bf16}
+// @use     gemv_arms({arms}; {T}; {T}; gemv_bn1_sn32)
 VECTOR(gemv_x3, 3, PLAIN, w, K, n, )
 
 // A product and the residual that it is added to.
