@@ -113,7 +113,7 @@ fetched:
 # The time limit of a package is five times what the longest takes on two idle cores. Tests and the compiler make
 # much garbage and hold little, so that it is collected only when it is eight times what is held, or a process has 1.5 GB:
 # by default all takes a third more time. Without any collection the system has more new pages to clear, which costs more than it saves. Vet,
-# which takes a minute of a core, sees the tests in one run of eight, which has no slow test. Nobody debugs these programs: without DWARF
+# which takes a minute of a core, sees the tests in one run of sixteen, which has no slow test. Nobody debugs these programs: without DWARF
 # compiling them takes a tenth less. Some packages wait for other processes, so three run at a time.
 test: export GOFLAGS := $(GOFLAGS) -gcflags=all=-dwarf=false
 test: export GOGC = 800
@@ -121,7 +121,7 @@ test: export GOMEMLIMIT = 1500MiB
 test:
 	@scripts/retry.sh go mod download || :
 	@MLXC_SAMPLE="$$(scripts/sample.sh)" && export MLXC_SAMPLE && echo "sample $$MLXC_SAMPLE of 0 to 127: MLXC_SAMPLE=$$MLXC_SAMPLE make test repeats it" && \
-	$(MAKE) --no-print-directory -j 2 formatted "$$([ $$(((MLXC_SAMPLE + 5 * (MLXC_SAMPLE / 8)) % 8)) = 0 ] && echo check || echo compiled)" fetched && \
+	$(MAKE) --no-print-directory -j 2 formatted "$$([ $$(((MLXC_SAMPLE + 5 * (MLXC_SAMPLE / 16)) % 16)) = 0 ] && echo check || echo compiled)" fetched && \
 	PYTHON="$$(scripts/python.sh)" && export PYTHON MODEL="$(CURDIR)/$(DEMO_MODEL)" && \
 	go run ./internal/testing/warm && \
 	go test -p 3 -vet=off -ldflags=-w -timeout 5m ./...

@@ -22,7 +22,7 @@ func TestReview(t *testing.T) {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{
-		Files:               scripts(t, "../testdata/review", sample.Slow),
+		Files:               scripts(t, "../testdata/review", sample.Few),
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,

@@ -31,7 +31,7 @@ const Instances = 128
 const Rare = 16
 
 // Slow: a test that takes seconds, beside others that would notice most of what it notices, is done by one run in Slow.
-const Slow = 8
+const Slow = 16
 
 // Templates: a template whose kernels are few is taken by one run in Templates.
 const Templates = 8
@@ -95,14 +95,13 @@ func Seldom(t testing.TB) {
 // another turn together, and so has no slow test beside it.
 const VetTurn = 0
 
-// spread goes into the hash by which slow tests are divided among turns. It was found by trying: with it the turns took
-// 65 to 71 seconds of a core each on 2026-11-29, on a busy machine, and the three longest tests are in different ones.
-const spread = "2007"
+// spread goes into the hash by which slow tests are divided among turns. It was found by trying: with it no turn has more than ten of 124.
+const spread = "5481"
 
 // SlowTurn is the turn of this run, less than [Slow]. Of the runs whose numbers have one remainder by Slow each has another turn.
 // So the eight runs that take a slow test have all remainders by 8, and reach all members of which the test takes one in 2, 3, 4
 // or [Few] by the number of the run. Of one in 5, 6 or 7 they reach at least 3 members (the factor 5 is for that), of one in
-// sixteen a half and of one in 128 an eighth. make test-all has the others.
+// sixteen a half and of one in 128 a sixteenth. make test-all has the others.
 func SlowTurn() int { return (Run() + 5*(Run()/Slow)) % Slow }
 
 // mine reports whether this run takes a test that one run in [Slow] takes.
