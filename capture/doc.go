@@ -27,7 +27,7 @@ func Build(compiler func(args ...string) *exec.Cmd) (path string, remove func(),
 	remove = func() { os.RemoveAll(folder) }
 	defer func() {
 		if err != nil {
-			remove()
+			os.RemoveAll(folder)
 		}
 	}()
 	for _, name := range []string{"shim.c", "mlxrec.h"} {
