@@ -46,7 +46,7 @@ type form struct {
 	mma                   nvptx.MMA
 	fit                   ptxmatrix.Fit // of kernel.matrix, if not zero
 	shares                bool          // launches before and behind are to share multiprocessors with its blocks
-	ahead                 bool          // the launch behind may begin before this one has waited for those before
+	ahead                 bool          // it triggers the next launch before it waits for those before (code.hurry)
 }
 
 // entry is a kernel compiled in one form, perhaps specialised for known parameters.

@@ -154,9 +154,9 @@ func (c *code) share() {
 	}
 }
 
-// rooms says how much shared memory launches ask for that are to have one block on each multiprocessor ([ptxmatrix.Fit.Even]). Of such launches in a row the first, the
-// third, … ask for [ptxmatrix.Roomy] bytes. A launch of package ptxmatrix that is not even ends a row, as nobody knows on which multiprocessors it leaves room.
-// So does a launch with other code: behind it multiprocessors may be empty. Replays of few rows have rows of their own; what is launched whatever the number of rows asks for the same in all.
+// rooms sets how much shared memory even launches ask for, which are to have one block on each multiprocessor ([ptxmatrix.Fit.Even]). Of even launches that follow one another the first, the
+// third, and so on ask for [ptxmatrix.Roomy] bytes. Any other launch ends such a row, since nobody knows where its blocks leave room: the next even launch is the first of a new row.
+// What is launched depends on the number of rows, so each of [fewRows] has rows of its own; an entry that serves all numbers of rows asks for the same in all.
 func (c *code) rooms() {
 	for _, rows := range append([]int{0}, fewRows[:]...) {
 		roomy := false
@@ -184,8 +184,9 @@ func (c *code) rooms() {
 	}
 }
 
-// hurry has a launch of other code in front of an even one let that begin before it has waited itself, so that blocks ask for their weights while the launch before both is
-// still at work. Only that: among launches of other code, blocks of several would take the places that were just left, and some multiprocessors have three (docs/tuning.md).
+// hurry looks for clang's kernels, such as norms, that stand in front of an even launch ([ptxmatrix.Fit.Even]), and has them trigger it at their first instruction. The even launch then asks for
+// its weights while the launch before both still runs. It is safe, since each kernel waits for the one before it before it reads anything else. Other kernels trigger behind their
+// wait: if all did it first, ten launches would be resident, and their blocks would crowd on some multiprocessors (docs/tuning.md).
 func (c *code) hurry() {
 	for n := 1; n < len(c.steps); n++ {
 		s, behind := &c.steps[n-1], &c.steps[n]

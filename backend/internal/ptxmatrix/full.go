@@ -13,14 +13,17 @@ import (
 
 // fullProduct is a product of matrices of f32: x, scales, biases and results, and weights, which the term does not round.
 //
-// A weight is scale·code + bias. With a whole number n near −bias/scale, of the group, and one of its codes, it is scale·(code − n) and the weight whose code is n, the rest, which the
-// group shares. code − n is an exact number of bf16, and an f32 is the sum of three, exactly: it, rounded, what that leaves out, rounded, and what both leave out. So tensor cores need three products for the first part. Their sum over a
-// group is multiplied by the scale in f32, and the rest by the sum of the group's elements of x. Neither part is larger than twice the weight, so that nothing is lost where scale·code and bias cancel;
-// and a weight of 0 is 0.
+// A weight is scale·code + bias. For each group a whole number n is chosen, the code nearest to −bias/scale. Then a weight is scale·(code − n) + rest, where the rest is the weight whose
+// code is n, and is the same for the whole group. code − n is exact in bf16. An element of x is the exact sum of three bf16: itself rounded, what that leaves out rounded, and what is left then. So
+// tensor cores need three products. The sum over a group is multiplied by the scale in f32, and the rest by the sum of the group's elements of x. Neither part is larger than twice the weight,
+// so nothing is lost where scale·code and bias cancel, and a weight of 0 stays 0.
 //
-// Weights are rounded otherwise than in the term: products of scales and codes are not, but the one with n is. So a weight may be off by 2^−24 of 30 scales, or of 510 with codes of 8 bits, which is 62 · 2^−24
-// of the smallest weight that is not the rest, or 1,022 · 2^−24. Tensor cores lose up to 10.5 · 2^−24 of a sum in each wgmma, of one of 64 elements 84, as small parts come first, and that of twice the weights. With what adding up
-// groups loses, two roundings each of what is up to three times as large as the sum of all magnitudes, that is within the bound of a sum of 320 elements and more, or 1,536, up to 65,536. Other products are left to clang's code.
+// The error has three sources, in units of 2^−24:
+//   - Products of scale and code are not rounded, which the term does: a weight is off by one of 30 scales (of 510 with codes of 8 bits), so by at most 62 (1,022) of itself.
+//   - Tensor cores lose up to 10.5 of a sum in each wgmma. Of 64 elements that is 84, since small parts come first, of a sum that is twice as large as the weights'.
+//   - The sums of groups are added with two roundings each, of what is up to three times the sum of all magnitudes.
+//
+// All three together stay within the bound of a sum of 320 elements or more (1,536 with 8 bits), up to 65,536. Other products are left to clang's code.
 //
 // Parts are those of 2^16 times x, so that the third one of a small number is not below the smallest of bf16. Where a sum is not finite, since
 // something is that is multiplied, or is too large for its parts, it is made again ([fullEmitter.again]).
