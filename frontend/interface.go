@@ -26,6 +26,10 @@ const maxInterface = 1 << 16
 type Interface struct {
 	Decode  Step  `json:"decode"`            // runs one token
 	Prefill *Step `json:"prefill,omitempty"` // runs several tokens; nil: prompts go through Decode
+	// Verify runs a token and guesses of those behind it. Its logits [tokens, vocabulary] and tokens [tokens] are of each of
+	// them, so that they say which guesses were right. What it leaves in the states for a position that was wrong has no effect
+	// on tokens up to that position, and is overwritten by the next step there. nil: nothing is guessed.
+	Verify *Step `json:"verify,omitempty"`
 }
 
 // Step is the interface of a graph that runs tokens which follow one another.
@@ -33,7 +37,7 @@ type Step struct {
 	Graph    string `json:"graph"`
 	Tokens   string `json:"tokens"`          // input, i32 or u32: the tokens
 	Position string `json:"position"`        // param, u32 from 0: the position of the first token
-	Count    string `json:"count,omitempty"` // param, u32: the number of tokens, of Prefill alone
+	Count    string `json:"count,omitempty"` // param, u32: the number of tokens, of Prefill and Verify
 	Logits   string `json:"logits"`          // output, f32, f16 or bf16 [vocabulary], of the last token
 	Token    string `json:"token"`           // output, u32 or i32: the token that the graph chooses
 	Draw     *Draw  `json:"draw,omitempty"`  // nil: the graph chooses the most likely token
@@ -70,7 +74,7 @@ func Describe(m *ir.Module, spec *tokenizer.Spec, x Interface) error {
 func IsLanguageModel(m *ir.Module) bool { return m.Lookup(TokenizerData) != nil }
 
 // InterfaceOf returns the interface of a language model. A module without one, as the first versions of this program
-// wrote them, has that of [Usual]. A graph for several tokens that somebody has taken out of the module is left out.
+// wrote them, has that of [Usual]. Graphs for several tokens that somebody has taken out of the module are left out.
 func InterfaceOf(m *ir.Module) (x Interface, err error) {
 	blob := m.Lookup(InterfaceData)
 	if blob == nil {
@@ -91,8 +95,10 @@ func InterfaceOf(m *ir.Module) (x Interface, err error) {
 	if _, err := d.Token(); err != io.EOF {
 		return x, fmt.Errorf("%s: something follows the object", InterfaceData)
 	}
-	if x.Prefill != nil && m.Graph(x.Prefill.Graph) == nil {
-		x.Prefill = nil
+	for _, several := range []**Step{&x.Prefill, &x.Verify} {
+		if s := *several; s != nil && m.Graph(s.Graph) == nil {
+			*several = nil
+		}
 	}
 	return x, nil
 }
@@ -100,8 +106,8 @@ func InterfaceOf(m *ir.Module) (x Interface, err error) {
 // usualDraw are the usual names of params for drawing a token.
 var usualDraw = Draw{Temperature: "temp", TopP: "top_p", SeedLow: "seed_low", SeedHigh: "seed_high"}
 
-// Usual returns the interface of a module by the usual names: the graphs "decode" and, if there is one, "prefill",
-// with the input tokens, the params pos and n, and the outputs logits and token. A graph that has the params temp,
+// Usual returns the interface of a module by the usual names: the graphs "decode" and, if there are such, "prefill" and
+// "verify", with the input tokens, the params pos and n, and the outputs logits and token. A graph that has the params temp,
 // top_p, seed_low and seed_high draws its token.
 func Usual(m *ir.Module) Interface {
 	step := func(graph string) Step {
@@ -120,10 +126,14 @@ func Usual(m *ir.Module) Interface {
 		return s
 	}
 	x := Interface{Decode: step("decode")}
-	if m.Graph("prefill") != nil {
-		prefill := step("prefill")
-		prefill.Count = "n"
-		x.Prefill = &prefill
+	several := func(graph string) *Step {
+		if m.Graph(graph) == nil {
+			return nil
+		}
+		s := step(graph)
+		s.Count = "n"
+		return &s
 	}
+	x.Prefill, x.Verify = several("prefill"), several("verify")
 	return x
 }

@@ -14,14 +14,15 @@ import (
 
 var spec = &tokenizer.Spec{Model: "gpt2", Pre: "smollm", Tokens: []string{"a", "b"}}
 
-// TestInterface: what is written is read again; a prefill graph that is not there is left out.
+// TestInterface: what is written is read again; graphs for several tokens that are not there are left out.
 func TestInterface(t *testing.T) {
 	want := frontend.Interface{
 		Decode: frontend.Step{Graph: "one", Tokens: "in", Position: "at", Logits: "scores", Token: "out",
 			Draw: &frontend.Draw{Temperature: "t", TopP: "p", SeedLow: "s", SeedHigh: "S"}},
 		Prefill: &frontend.Step{Graph: "many", Tokens: "in", Position: "at", Count: "rows", Logits: "scores", Token: "out"},
+		Verify:  &frontend.Step{Graph: "each", Tokens: "in", Position: "at", Count: "rows", Logits: "scores", Token: "out"},
 	}
-	m := &ir.Module{Graphs: []*ir.Graph{{Name: "one"}, {Name: "many"}}}
+	m := &ir.Module{Graphs: []*ir.Graph{{Name: "one"}, {Name: "many"}, {Name: "each"}}}
 	assert.False(t, frontend.IsLanguageModel(m))
 	require.NoError(t, frontend.Describe(m, spec, want))
 	assert.True(t, frontend.IsLanguageModel(m))
@@ -32,6 +33,7 @@ func TestInterface(t *testing.T) {
 	got, err = frontend.InterfaceOf(m)
 	require.NoError(t, err)
 	assert.Nil(t, got.Prefill)
+	assert.Nil(t, got.Verify)
 }
 
 // TestUsual: a module without an interface has the names of the first version's files. A graph draws its token if it
@@ -51,6 +53,12 @@ func TestUsual(t *testing.T) {
 	require.NotNil(t, got.Prefill)
 	assert.Equal(t, "n", got.Prefill.Count)
 	assert.Nil(t, got.Prefill.Draw, "one is missing")
+	assert.Nil(t, got.Verify)
+	m.Graphs = append(m.Graphs, &ir.Graph{Name: "verify"})
+	got, err = frontend.InterfaceOf(m)
+	require.NoError(t, err)
+	require.NotNil(t, got.Verify)
+	assert.Equal(t, "n", got.Verify.Count)
 }
 
 // TestHostileInterface: an interface that is not exactly one is refused, and the error says why.

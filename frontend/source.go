@@ -56,6 +56,8 @@ type Options struct {
 	Context int64
 	// Prefill is the greatest number of tokens of one prefill; default 128.
 	Prefill int64
+	// Draft is the greatest number of guessed tokens that a step verifies; 0: there is no such graph.
+	Draft int64
 	// Type is the type of activations, norms, scales, biases and logits: f32, f16 or bf16; default f32, or what the
 	// front end says of its files. Weights that are not quantized are converted to it, rounded to the nearest, ties to even.
 	Type ir.DType

@@ -96,7 +96,7 @@ func (r *Session) Argmax(x Tensor, o ...Option) Tensor {
 		shape = Dims(1)
 	}
 	rows := r.rows(x)
-	if k >= longRow && k%argmaxPart == 0 && rows.IsConst() && rows.Const <= fewRows {
+	if _, most, ok := r.g.Range(rows); k >= longRow && k%argmaxPart == 0 && ok && most <= fewRows {
 		return r.argmaxInSteps(x, r.result("argmax", o, ir.U32, shape), k, rows, o)
 	}
 	x = x.Reshape(rows, ir.Const(k))

@@ -57,8 +57,8 @@ const cacheGroup = 32
 // Step holds the inputs and outputs of one step of a model.
 type Step struct {
 	Tokens record.Tensor // input, i32
-	Logits record.Tensor // output [vocab], of the last token
-	Token  record.Tensor // output, u32 [1]: the index of the max logit, or a drawn one with frontend.Options.Sample
+	Logits record.Tensor // output [vocab], of the last token; of Verify [n, vocab]
+	Token  record.Tensor // output, u32 [1], of Verify [n]: the index of the max logit, or a drawn one with frontend.Options.Sample
 }
 
 // Fill sets the defaults of the options for a model, and says what of them is not for it.
@@ -91,19 +91,29 @@ func (c Config) Fill(o *frontend.Options) error {
 	if o.Prefill < 1 || o.Prefill > o.Context {
 		return fmt.Errorf("prefill of %d tokens does not fit a context of %d positions", o.Prefill, o.Context)
 	}
+	if o.Draft < 0 || o.Draft > mostDrafted || o.Draft >= o.Context {
+		return fmt.Errorf("a draft of %d tokens: want 0 to %d, and fewer than the context's %d positions", o.Draft, mostDrafted, o.Context)
+	}
 	return nil
 }
 
+// mostDrafted bounds guesses: products of up to 64 rows are those that read the weights once.
+const mostDrafted = 63
+
 // Module returns a module with the graphs "decode" (one token) and "prefill" (n tokens at once), which share weights
-// and KV cache. The params are pos, the position of the first token; for prefill n, the number of tokens; and with
-// [frontend.Options].Sample temp, top_p, seed_low and seed_high. The input is tokens, i32. The outputs are logits [vocab],
-// of [frontend.Options].Type, and token, u32 [1], both for the last token.
+// and KV cache, and with [frontend.Options].Draft "verify". The params are pos, the position of the first token; but for decode n, the
+// number of tokens; and with [frontend.Options].Sample temp, top_p, seed_low and seed_high. The input is tokens, i32. The outputs are logits [vocab],
+// of [frontend.Options].Type, and token, u32 [1], both for the last token, of verify [n, vocab] and [n] for each.
 func (m *Decoder) Module() (*ir.Module, error) {
 	out := &ir.Module{}
-	for _, f := range []struct {
+	steps := []struct {
 		name   string
 		record func(*record.Session) Step
-	}{{"decode", m.Decode}, {"prefill", m.Prefill}} {
+	}{{"decode", m.Decode}, {"prefill", m.Prefill}, {"verify", m.Verify}}
+	if m.options.Draft == 0 {
+		steps = steps[:2]
+	}
+	for _, f := range steps {
 		s := record.New(f.name)
 		f.record(s)
 		g, err := s.Graph()
@@ -124,7 +134,7 @@ type recording struct {
 // Decode records a step of one token.
 func (m *Decoder) Decode(s *record.Session) Step {
 	l := &recording{s, m}
-	step := l.step(l.position(), ir.Const(1), 1)
+	step := l.step(l.position(), ir.Const(1), 1, false)
 	if m.options.Advance {
 		l.Advance("pos", 1)
 		l.Every(step.Token)
@@ -136,9 +146,22 @@ func (m *Decoder) Decode(s *record.Session) Step {
 // Prefill records a step of n tokens, where n is a param.
 func (m *Decoder) Prefill(s *record.Session) Step {
 	l := &recording{s, m}
-	pos, rows := l.position(), l.Param("n", 1, uint32(m.options.Prefill))
-	l.Require(pos.Add(rows), m.options.Context)
-	return l.step(pos, rows, m.options.Prefill)
+	return l.several(m.options.Prefill, false)
+}
+
+// Verify records a step of n tokens, where n is a param, with logits and a chosen token for each of them, so that guesses
+// of what follows the first can be compared with what the model says. It never draws: at a temperature the token of row i must be drawn
+// for the position of that row, as Decode would draw it, which is left to the host.
+func (m *Decoder) Verify(s *record.Session) Step {
+	l := &recording{s, m}
+	return l.several(m.options.Draft+1, true)
+}
+
+// several records a step of up to capacity tokens, whose number is the param n.
+func (l *recording) several(capacity int64, each bool) Step {
+	pos, rows := l.position(), l.Param("n", 1, uint32(capacity))
+	l.Require(pos.Add(rows), l.options.Context)
+	return l.step(pos, rows, capacity, each)
 }
 
 // embed looks up rows of the type of activations.
@@ -154,8 +177,8 @@ func (l *recording) embed(tokens record.Tensor, table record.Matrix, label recor
 
 func (l *recording) position() ir.Affine { return l.Param("pos", 0, uint32(l.options.Context-1)) }
 
-// step records a step of `rows` tokens, at most capacity, from position pos on.
-func (l *recording) step(pos, rows ir.Affine, capacity int64) Step {
+// step records a step of `rows` tokens, at most capacity, from position pos on, with outputs for the last or for each of them.
+func (l *recording) step(pos, rows ir.Affine, capacity int64, each bool) Step {
 	tokens := l.Input("tokens", ir.I32, capacity)
 	tokens.Shape = []ir.Affine{rows}
 
@@ -172,17 +195,23 @@ func (l *recording) step(pos, rows ir.Affine, capacity int64) Step {
 		l.layer(i, x, pos, rows)
 	}
 	l.Group("head")
-	last := x.Row(rows.AddConst(-1)).Reshape(Dims(1, l.Config.Embedding)...)
-	h := l.norm("output_norm", last, l.vector("output_norm.weight"))
-	logits := l.Output("logits", l.options.Type, l.Vocab)
-	l.logits(h, head, logits.Reshape(Dims(1, l.Vocab)...))
-	token := l.Output("token", ir.U32, 1)
-	row := logits.Reshape(Dims(1, l.Vocab)...)
-	if l.options.Sample {
+	last := pos.Add(rows).AddConst(-1)
+	var logits, token record.Tensor
+	if each {
+		logits, token = l.Output("logits", l.options.Type, capacity, l.Vocab), l.Output("token", ir.U32, capacity)
+		logits.Shape[0], token.Shape[0] = rows, rows
+	} else {
+		rows, x = ir.Const(1), x.Row(rows.AddConst(-1)).Reshape(Dims(1, l.Config.Embedding)...)
+		logits, token = l.Output("logits", l.options.Type, l.Vocab), l.Output("token", ir.U32, 1)
+	}
+	row := logits.Reshape(rows, ir.Const(l.Vocab))
+	h := l.norm("output_norm", x, l.vector("output_norm.weight"))
+	l.logits(h, head, row)
+	if l.options.Sample && !each {
 		l.Sample(row, record.Sampling{
 			Temp: l.ParamF32("temp", 0, math.MaxFloat32), TopP: l.ParamF32("top_p", 0, 1),
 			SeedLow: l.Param("seed_low", 0, math.MaxUint32), SeedHigh: l.Param("seed_high", 0, math.MaxUint32),
-			Position: pos.Add(rows).AddConst(-1),
+			Position: last,
 		}, record.Label("token"), record.Into(token))
 	} else {
 		l.Argmax(row, record.Label("token"), record.Into(token))
@@ -191,7 +220,7 @@ func (l *recording) step(pos, rows ir.Affine, capacity int64) Step {
 	return Step{tokens, logits, token}
 }
 
-// logits records the products with the head, scaled and bounded, into a row.
+// logits records the products with the head, scaled and bounded, into rows.
 func (l *recording) logits(h record.Tensor, head record.Matrix, into record.Tensor) {
 	// last adds what makes an operation the last one.
 	last := func(is bool, label string) []record.Option {

@@ -38,7 +38,7 @@ func readModel(t *testing.T, name string) (*gguf.Model, generated.Want) {
 }
 
 // TestArchitectures: the models of every architecture have llama.cpp's logits, to 1e-3, and its tokens, recorded and
-// optimized, with weights repacked and as blocks.
+// optimized, with weights repacked and as blocks; optimized, in steps that verify guesses too.
 func TestArchitectures(t *testing.T) {
 	models, err := filepath.Glob(filepath.Join("..", "..", "testdata", "architectures", "*.json"))
 	require.NoError(t, err)
@@ -51,7 +51,11 @@ func TestArchitectures(t *testing.T) {
 			require.NoError(t, err)
 			seen[arch] = true
 			for _, optimized := range []bool{false, true} {
-				module, err := m.Record(context.Background(), frontend.Options{Prefill: 16, Blocks: (i%2 == 0) == optimized})
+				o := frontend.Options{Prefill: 16, Blocks: (i%2 == 0) == optimized}
+				if optimized {
+					o.Draft = 4
+				}
+				module, err := m.Record(context.Background(), o)
 				require.NoError(t, err)
 				for n, g := range module.Graphs {
 					if optimized {

@@ -239,8 +239,8 @@ func (m *Model) Record(ctx context.Context, o frontend.Options) (*ir.Module, err
 	if o.External != "" {
 		return nil, errors.New("the constants of a function lie anywhere in its file: leave out --external")
 	}
-	if given := o.Context != 0 || o.Prefill != 0 || o.Type != ir.Invalid || o.Cache != ir.Invalid || o.Sample; given {
-		return nil, errors.New("a function has the types and shapes with which it was exported: leave out --context, --prefill, --type, --cache and --sample")
+	if given := o.Context != 0 || o.Prefill != 0 || o.Draft != 0 || o.Type != ir.Invalid || o.Cache != ir.Invalid || o.Sample; given {
+		return nil, errors.New("a function has the types and shapes with which it was exported: leave out --context, --prefill, --draft, --type, --cache and --sample")
 	}
 	f, err := m.Function(t.Function)
 	if err != nil {

@@ -18,6 +18,7 @@ type recordCmd struct {
 	Output   string `short:"o" required:"" placeholder:"FILE.mlxg" help:"Graph file to write. Sources of kernels that an exported function brings along are written beside it, into FILE.kernels."`
 	Advance  bool   `default:"true" negatable:"" help:"Make the decode graph advance its position and carry its token to the next replay ($$pos += 1, carry), so that one submission can decode many tokens."`
 	Sample   bool   `help:"Make the graphs draw their token by the params temp, top_p, seed_low and seed_high, so that mlxreplay generate --temp needs no host between tokens."`
+	Draft    int64  `placeholder:"N" help:"Record a graph verify too, which runs up to N guesses of what follows the next token along with it (mlxreplay generate --draft)."`
 	External bool   `help:"Leave weights that are not repacked in the model file and refer to them."`
 	inputs.Recording
 	tracedFlags
@@ -58,7 +59,7 @@ func (c *recordCmd) Run(env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	o.Advance, o.Sample, o.Progress = c.Advance, c.Sample, progress.Set
+	o.Advance, o.Sample, o.Draft, o.Progress = c.Advance, c.Sample, c.Draft, progress.Set
 	closeLibrary, err := c.traced(m, c.Model, c.Output, &o)
 	if err != nil {
 		return err

@@ -66,6 +66,9 @@ func (a *answer) figures(m *textgen.Model, prompt []int32, r *textgen.Result) ma
 		"prompt_seconds": round9(r.Prompt.Seconds()), "decode_seconds": round9(r.Decode.Seconds()), "seconds": round9((r.Prompt + r.Decode).Seconds()),
 		"prompt_tokens_per_second": round3(float64(len(prompt)-r.Kept) / r.Prompt.Seconds()),
 	}
+	if r.Guessed > 0 {
+		out["guessed"], out["guessed_right"] = r.Guessed, r.Right
+	}
 	if r.Timed() {
 		out["tokens_per_second"] = round3(r.TokensPerSecond())
 	}
@@ -80,6 +83,9 @@ func pace(r *textgen.Result) string {
 	}
 	if !r.Timed() {
 		return tokens
+	}
+	if r.Guessed > 0 {
+		tokens += fmt.Sprintf(", %d of %d guesses right,", r.Right, r.Guessed)
 	}
 	return fmt.Sprintf("%s at %.1f tokens/s", tokens, r.TokensPerSecond())
 }

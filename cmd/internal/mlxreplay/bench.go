@@ -62,7 +62,7 @@ func (c *benchCmd) Run(env *cli.Env) error {
 		return err
 	}
 	c.learn(env)
-	module, closer, err := c.openModule(env, &files, c.Graph, false)
+	module, closer, err := c.openModule(env, &files, c.Graph, frontend.Options{})
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func (c *chatCmd) Run(env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	m, closeModel, err := c.openModel(env, &output.Files{}, c.Model, c.Temp > 0)
+	m, closeModel, err := c.openModel(env, &output.Files{}, c.Model, c.Temp > 0, &o)
 	if err != nil {
 		return err
 	}

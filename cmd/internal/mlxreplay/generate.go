@@ -52,7 +52,38 @@ func (f burstFlag) burst() (int, error) {
 // modelFlags are the flags of commands that run a language model.
 type modelFlags struct {
 	burstFlag
+	Draft *int `placeholder:"N" help:"Most tokens to guess, from what followed the same words before, and to verify by one step. It changes no answer, and is faster where texts repeat themselves. A graph needs mlxc record --draft N (default: as many as the graph verifies; 0: guess nothing)."`
 	moduleFlags
+}
+
+// draft sets how many tokens are guessed.
+func (f *modelFlags) draft(m *textgen.Model, path string, o *textgen.Options) error {
+	switch {
+	case f.Draft == nil:
+		if o.Burst <= 1 {
+			o.Draft = m.Drafts()
+		}
+	case *f.Draft > m.Drafts():
+		return cli.BadUsage("--draft %d: %s verifies up to %d guesses (mlxc record --draft %[1]d makes a graph that verifies more)", *f.Draft, cli.Quote(path), m.Drafts())
+	default:
+		o.Draft = *f.Draft
+	}
+	return nil
+}
+
+// recorded returns what a model that is recorded here is asked for. With sample its graphs draw the tokens themselves.
+func (f *modelFlags) recorded(sample bool) (o frontend.Options, err error) {
+	o.Sample = sample
+	if f.Draft == nil {
+		return o, nil
+	}
+	if o.Draft = int64(*f.Draft); o.Draft < 0 {
+		return o, cli.BadUsage("--draft is %d, want 0 or more", o.Draft)
+	}
+	if f.Burst != nil && *f.Burst > 1 && o.Draft > 0 {
+		return o, cli.BadUsage("--burst %d and --draft %d: the host has to see which guesses were right", *f.Burst, o.Draft)
+	}
+	return o, nil
 }
 
 // moduleFlags are the flags of commands that run a graph file or a model.
@@ -63,11 +94,15 @@ type moduleFlags struct {
 	cli.OrderFlag
 }
 
-// openModel opens a model for generation. sample makes the graphs of a model that is recorded here draw the tokens
+// openModel opens a model for generation, and sets how many tokens are guessed. sample makes the graphs of a model that is recorded here draw the tokens
 // themselves (frontend.Options.Sample). The function that it returns closes the model and its device.
-func (f *modelFlags) openModel(env *cli.Env, files *output.Files, path string, sample bool) (*textgen.Model, func(), error) {
+func (f *modelFlags) openModel(env *cli.Env, files *output.Files, path string, sample bool, o *textgen.Options) (*textgen.Model, func(), error) {
+	asked, err := f.recorded(sample)
+	if err != nil {
+		return nil, nil, err
+	}
 	f.learn(env)
-	module, closer, err := f.openModule(env, files, path, sample)
+	module, closer, err := f.openModule(env, files, path, asked)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -89,11 +124,16 @@ func (f *modelFlags) openModel(env *cli.Env, files *output.Files, path string, s
 	if of, ok := closer.(frontend.Model); ok {
 		m.Larger = largerThan(m.Context(), of.Context())
 	}
-	return m, func() {
+	closeAll := func() {
 		m.Close()
 		closeDevice()
 		closer.Close()
-	}, nil
+	}
+	if err := f.draft(m, path, o); err != nil {
+		closeAll()
+		return nil, nil, err
+	}
+	return m, closeAll, nil
 }
 
 // largerThan says what has a larger context than a model that was recorded in memory, with so many positions.
@@ -104,8 +144,8 @@ func largerThan(context int, most int64) string {
 	return fmt.Sprintf("the model has up to %d: --context N takes more than the default", most)
 }
 
-// openModule opens a recorded model, or records one from a file that a front end reads.
-func (f *moduleFlags) openModule(env *cli.Env, files *output.Files, path string, sample bool) (*ir.Module, io.Closer, error) {
+// openModule opens a recorded model, or records one, as it is asked for, from a file that a front end reads.
+func (f *moduleFlags) openModule(env *cli.Env, files *output.Files, path string, asked frontend.Options) (*ir.Module, io.Closer, error) {
 	in, err := inputs.Look(path)
 	if err != nil {
 		return nil, nil, err
@@ -141,7 +181,7 @@ func (f *moduleFlags) openModule(env *cli.Env, files *output.Files, path string,
 	cli.Remark(env, m.Remarks()...)
 	progress := cli.StartProgress(env.Stderr, "recording")
 	defer progress.End()
-	o.Unread, o.Advance, o.Sample, o.Progress = true, true, sample, progress.Set
+	o.Unread, o.Advance, o.Sample, o.Draft, o.Progress = true, true, asked.Sample, asked.Draft, progress.Set
 	module, err := m.Record(env.Context, o)
 	if err != nil {
 		m.Close()
@@ -187,7 +227,7 @@ func (c *generateCmd) Run(env *cli.Env) error {
 			return err
 		}
 	}
-	m, closeModel, err := c.openModel(env, &files, c.Model, c.Temp > 0)
+	m, closeModel, err := c.openModel(env, &files, c.Model, c.Temp > 0, &o)
 	if err != nil {
 		return err
 	}

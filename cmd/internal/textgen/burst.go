@@ -76,11 +76,11 @@ func (m *Model) warm(ctx context.Context) error {
 			break
 		}
 	}
-	if m.prefill != nil {
-		if err := m.prefill.SetParam(m.prefill.names.Count, 1); err != nil {
-			return err
+	for _, g := range []*step{m.prefill, m.verify} {
+		if g == nil {
+			continue
 		}
-		if _, err := m.run(ctx, m.prefill, []int32{0}, 0, o); err != nil {
+		if _, err := m.runSeveral(ctx, g, []int32{0}, 0, o); err != nil {
 			return err
 		}
 	}
@@ -140,7 +140,7 @@ func (m *Model) decodeBurst(ctx context.Context, id int32, pos, n int, o Options
 		o.Timing(m.decode.IR(), t)
 	}
 	for i := range n {
-		id, err := m.decode.token(func(name string, to []byte) error {
+		id, err := m.decode.token(0, func(name string, to []byte) error {
 			out, err := f.OutputOf(name, i)
 			copy(to, out)
 			return err

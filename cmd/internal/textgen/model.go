@@ -24,7 +24,9 @@ type Model struct {
 	instance  *replay.Instance
 	decode    *step
 	prefill   *step         // nil: prompts go through decode, token by token
+	verify    *step         // nil: nothing is guessed
 	batch     int           // max number of tokens of one prefill
+	drafts    int           // max number of guesses of one step
 	context   int           // number of positions of the KV cache
 	ran       []int32       // the tokens whose keys and values the states hold
 	burst     burstFrame    // frame for bursts of the decode graph
@@ -77,25 +79,45 @@ func Open(ctx context.Context, d backend.Device, m *ir.Module, o replay.Options)
 	if out.decode, err = openStep(ctx, out.instance, names.Decode); err != nil {
 		return nil, err
 	}
-	pos := out.decode.position
-	out.context = int(pos.Max) + 1
-	if names.Prefill == nil {
-		return out, out.warm(ctx)
-	}
-	if out.prefill, err = openStep(ctx, out.instance, *names.Prefill); err != nil {
+	out.context = int(out.decode.position.Max) + 1
+	if out.prefill, out.batch, err = out.several(ctx, names.Prefill, false); err != nil {
 		return nil, err
 	}
-	one, many := out.decode, out.prefill
-	if other := many.position; other.Max < pos.Max {
-		return nil, fmt.Errorf("%s has %s up to %s, %s up to %s: both write the same cache", many, many.param(other.Name), other.Format(other.Max), one, pos.Format(pos.Max))
-	}
-	if many.logits != one.logits || many.number != one.number {
-		return nil, fmt.Errorf("%s has %s of %d bytes, %s of %d: want one vocabulary", many, many.memory(many.names.Logits), many.logits, one, one.logits)
-	}
-	if out.batch, err = many.batch(); err != nil {
+	rows := 0
+	if out.verify, rows, err = out.several(ctx, names.Verify, true); err != nil {
 		return nil, err
 	}
+	out.drafts = max(0, rows-1)
 	return out, out.warm(ctx)
+}
+
+// several opens a graph that runs several tokens, with outputs for each of them or for the last, and returns how many they may be.
+func (m *Model) several(ctx context.Context, names *frontend.Step, each bool) (*step, int, error) {
+	if names == nil {
+		return nil, 0, nil
+	}
+	many, err := openStep(ctx, m.instance, *names)
+	if err != nil {
+		return nil, 0, err
+	}
+	one, pos := m.decode, m.decode.position
+	if other := many.position; other.Max < pos.Max {
+		return nil, 0, fmt.Errorf("%s has %s up to %s, %s up to %s: both write the same cache", many, many.param(other.Name), other.Format(other.Max), one, pos.Format(pos.Max))
+	}
+	batch, err := many.batch()
+	if err != nil {
+		return nil, 0, err
+	}
+	if each {
+		many.rows = batch
+	}
+	if want := int64(many.rows) * one.logits; many.logits != want || many.number != one.number {
+		return nil, 0, fmt.Errorf("%s has %s of %d bytes, %s of %d: want %d rows of one vocabulary", many, many.memory(many.names.Logits), many.logits, one, one.logits, many.rows)
+	}
+	if size, _ := many.Size(many.names.Token, ir.Output); size < 4*int64(many.rows) {
+		return nil, 0, fmt.Errorf("%s has %s of %d bytes: want %d tokens", many, many.memory(many.names.Token), size, many.rows)
+	}
+	return many, batch, nil
 }
 
 // Close releases the device's memory.
@@ -157,6 +179,10 @@ type Options struct {
 	// TopK, MinP and Penalty, because the host sees the tokens only when all of them are there.
 	// 0 chooses: on a GPU, if all of that holds, as many as take some 40 ms, else 1.
 	Burst int
+	// Draft is how many tokens are guessed at most behind the next one, from what followed the same tokens before, and run with
+	// it in one step: guesses that are what the step chooses cost no step of their own. It needs a graph for that
+	// (frontend.Options.Draft), and excludes Burst.
+	Draft int
 	// Emit, if not nil, is called with each token as soon as it is known. Its error
 	// ends the generation, and is that of Generate unless it is ErrStop.
 	Emit func(id int32) error
@@ -174,6 +200,8 @@ type Result struct {
 	Prompt  time.Duration // time until the first token's logits were known
 	Decode  time.Duration // time of all tokens after the first
 	Stopped string        // "end", "length", "context" or "stop" (see ErrStop)
+	Guessed int           // how many tokens were guessed, and how many of them right
+	Right   int
 }
 
 // Timed reports whether there is a speed of decoding: there was a token after the first one.
@@ -207,11 +235,10 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 		return nil, fmt.Errorf("top-k %d, min-p %v or a penalty of %v for the last %d tokens makes no sense (want top-k ≥ 0, 0 ≤ min-p ≤ 1, penalty ≥ 0, last ≥ -1)", o.TopK, o.MinP, o.Penalty, o.PenaltyLast)
 	}
 	vocab := int32(m.decode.logits / m.decode.number.Size())
-	var raw []byte
-	if err := m.checkBurst(o); err != nil {
+	if err := errors.Join(m.checkBurst(o), m.checkDraft(o)); err != nil {
 		return nil, err
 	}
-	bursts := o.Burst > 1 || o.Burst == 0 && m.inBursts(o)
+	bursts := o.Burst > 1 || o.Burst == 0 && o.Draft == 0 && m.inBursts(o)
 	for i, id := range prompt {
 		if id < 0 || id >= vocab {
 			return nil, fmt.Errorf("prompt token %d has the id %d, the vocabulary has %d", i, id, vocab)
@@ -225,7 +252,7 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 			return nil, err
 		}
 	}
-	for _, g := range []*step{m.decode, m.prefill} {
+	for _, g := range []*step{m.decode, m.prefill, m.verify} {
 		if g == nil {
 			continue
 		}
@@ -240,19 +267,25 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 	}
 	r.Prompt = time.Since(start)
 	start = time.Now()
-	before := slices.Clone(prompt)
-	var found []int32 // tokens that a burst has decoded and that were not yet passed to Emit
-	for pos := len(prompt); len(r.IDs) < o.N; pos++ {
+	text := newDrafter(o.Draft, prompt)
+	var (
+		raw     []byte
+		found   []int32 // tokens that a burst has decoded and that were not yet passed to Emit
+		row     int     // of the outputs of g
+		guesses []int32 // that g ran behind its first token
+	)
+	pos := len(prompt)
+	for ; len(r.IDs) < o.N; pos++ {
 		var logits []float32
 		onHost := o.OnHost() || o.Temp > 0 && g.names.Draw == nil
 		if o.Logits != nil || onHost {
-			if raw == nil {
-				raw = make([]byte, g.logits)
+			if row == 0 {
+				raw = slices.Grow(raw[:0], (1+len(guesses))*int(m.decode.logits))[:(1+len(guesses))*int(m.decode.logits)]
+				if err := g.ReadOutput(g.names.Logits, raw); err != nil {
+					return nil, err
+				}
 			}
-			if err := g.ReadOutput(g.names.Logits, raw); err != nil {
-				return nil, err
-			}
-			logits = floats(raw, g.number)
+			logits = floats(raw[row*int(m.decode.logits):][:m.decode.logits], g.number)
 		}
 		if o.Logits != nil {
 			o.Logits(logits)
@@ -262,19 +295,18 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 		case len(found) > 0:
 			id, found = found[0], found[1:]
 		case onHost:
-			id = sample(logits, pos-1, before, o)
+			id = sample(logits, pos-1, text.text, o)
 		default:
-			if id, err = g.token(g.ReadOutput); err != nil {
+			if id, err = g.token(row, g.ReadOutput); err != nil {
 				return nil, err
 			}
 		}
 		r.IDs = append(r.IDs, id)
-		before = append(before, id)
+		text.add(id)
 		if o.Emit != nil {
 			err := o.Emit(id)
 			if errors.Is(err, ErrStop) {
 				r.Stopped = "stop"
-				m.ran = m.ran[:min(len(m.ran), pos)] // a burst may have decoded tokens after the end
 				break
 			}
 			if err != nil {
@@ -283,7 +315,6 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 		}
 		if !o.IgnoreEnd && m.Tokenizer.IsEndOfGeneration(id) {
 			r.Stopped = "end"
-			m.ran = m.ran[:min(len(m.ran), pos)] // a burst may have decoded tokens after the end
 			break
 		}
 		if len(r.IDs) == o.N {
@@ -293,8 +324,25 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 			r.Stopped = "context"
 			break
 		}
+		if len(found) > 0 {
+			continue
+		}
+		if row < len(guesses) {
+			if guesses[row] == id { // it has been run
+				row++
+				r.Right++
+				continue
+			}
+			m.ran = m.ran[:pos]
+		}
+		text.learn(len(guesses), row)
+		row, guesses = 0, text.guess(min(o.N-len(r.IDs)-1, m.context-pos-1))
 		switch {
-		case len(found) > 0:
+		case len(guesses) > 0:
+			r.Guessed += len(guesses)
+			if g, err = m.runSeveral(ctx, m.verify, append([]int32{id}, guesses...), pos, o); err != nil {
+				return nil, err
+			}
 		case bursts:
 			if found, err = m.decodeBurst(ctx, id, pos, min(m.burstLength(o), o.N-len(r.IDs), m.context-pos), o); err != nil {
 				return nil, err
@@ -305,6 +353,7 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 			}
 		}
 	}
+	m.ran = m.ran[:min(len(m.ran), pos)] // guesses that are wrong, and tokens of a burst after the end
 	r.Decode = time.Since(start)
 	return r, nil
 }
@@ -312,19 +361,27 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 // feed runs the prompt, and returns the graph whose outputs hold the last logits.
 func (m *Model) feed(ctx context.Context, prompt []int32, o Options) (g *step, err error) {
 	for pos := len(m.ran); pos < len(prompt); {
-		n, graph := 1, m.decode
-		if m.prefill != nil {
-			n, graph = min(m.batch, len(prompt)-pos), m.prefill
-			if err := graph.SetParam(graph.names.Count, float64(n)); err != nil {
-				return nil, err
-			}
+		n := 1
+		if m.prefill == nil {
+			g, err = m.run(ctx, m.decode, prompt[pos:pos+n], pos, o)
+		} else {
+			n = min(m.batch, len(prompt)-pos)
+			g, err = m.runSeveral(ctx, m.prefill, prompt[pos:pos+n], pos, o)
 		}
-		if g, err = m.run(ctx, graph, prompt[pos:pos+n], pos, o); err != nil {
+		if err != nil {
 			return nil, err
 		}
 		pos += n
 	}
 	return g, nil
+}
+
+// runSeveral runs a graph that is told how many tokens there are.
+func (m *Model) runSeveral(ctx context.Context, g *step, tokens []int32, pos int, o Options) (*step, error) {
+	if err := g.SetParam(g.names.Count, float64(len(tokens))); err != nil {
+		return nil, err
+	}
+	return m.run(ctx, g, tokens, pos, o)
 }
 
 // run runs a graph on tokens, of which the first has position pos.

@@ -3,6 +3,7 @@ package textgen
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/cmd/internal/cli"
@@ -71,8 +72,11 @@ func fits(m *ir.Module, names *frontend.Interface, info *backend.Info, device st
 		return nil // a graph that is missing is another error
 	}
 	graphs := []*ir.Graph{decode}
-	if names.Prefill != nil {
-		if g := m.Graph(names.Prefill.Graph); g != nil && g != decode {
+	for _, several := range []*frontend.Step{names.Prefill, names.Verify} {
+		if several == nil {
+			continue
+		}
+		if g := m.Graph(several.Graph); g != nil && !slices.Contains(graphs, g) {
 			graphs = append(graphs, g)
 		}
 	}

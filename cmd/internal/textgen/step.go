@@ -17,6 +17,7 @@ type step struct {
 	names    frontend.Step
 	position ir.Param
 	logits   int64    // bytes of its output for logits
+	rows     int      // of its outputs at most
 	number   ir.DType // a logit
 }
 
@@ -30,7 +31,7 @@ func openStep(ctx context.Context, s *replay.Instance, names frontend.Step) (*st
 	if err != nil {
 		return nil, err
 	}
-	out := &step{Graph: g, names: names}
+	out := &step{Graph: g, names: names, rows: 1}
 	if err := out.check(); err != nil {
 		return nil, err
 	}
@@ -142,9 +143,9 @@ func (s *step) setDraw(set func(name string, v float64) error, o Options) error 
 	return nil
 }
 
-// token reads the token that a replay has chosen.
-func (s *step) token(read func(name string, to []byte) error) (int32, error) {
-	var token [4]byte
-	err := read(s.names.Token, token[:])
-	return int32(binary.LittleEndian.Uint32(token[:])), err
+// token reads the token of a row that a replay has chosen.
+func (s *step) token(row int, read func(name string, to []byte) error) (int32, error) {
+	tokens := make([]byte, 4*(row+1))
+	err := read(s.names.Token, tokens)
+	return int32(binary.LittleEndian.Uint32(tokens[4*row:])), err
 }

@@ -50,7 +50,8 @@ func Check(t testing.TB, module *ir.Module, want Want, tolerance float64) (worst
 }
 
 // CheckOn runs a model's graphs with f32 logits on a device: the prompt in two parts, then one token after another. Each
-// token must be the one wanted, and logits may be off by tolerance; by how much they are at most it returns.
+// token must be the one wanted, and logits may be off by tolerance; by how much they are at most it returns. If there is a graph
+// that verifies, it runs the same tokens again, as many at once as it takes, behind some that are wrong.
 func CheckOn(t testing.TB, d backend.Device, module *ir.Module, want Want, tolerance float64) (worst float64) {
 	t.Helper()
 	s, err := replay.Open(d, module, replay.Options{Poison: true})
@@ -88,6 +89,49 @@ func CheckOn(t testing.TB, d backend.Device, module *ir.Module, want Want, toler
 			token, err := g.Output("token")
 			require.NoError(t, err)
 			require.Equal(t, want.IDs[end], int32(binary.LittleEndian.Uint32(token)), "token %d", end)
+		}
+		pos = end
+	}
+	if module.Graph("verify") != nil {
+		worst = max(worst, verify(t, s, want, cmp.Or(want.Tolerance, tolerance)))
+	}
+	return worst
+}
+
+// verify runs the tokens behind the prompt by the graph that has outputs for each of them.
+func verify(t testing.TB, s *replay.Instance, want Want, tolerance float64) (worst float64) {
+	t.Helper()
+	g, err := s.Graph(context.Background(), "verify")
+	require.NoError(t, err)
+	n, _ := g.IR().ParamNamed("n")
+	rows := int(g.IR().Params[n].Max)
+	run := func(tokens []int32, pos int) {
+		require.NoError(t, g.SetInput("tokens", ir.ValueBytes(tokens)))
+		require.NoError(t, g.SetParam("pos", float64(pos)))
+		require.NoError(t, g.SetParam("n", float64(len(tokens))))
+		_, err := g.Run(context.Background())
+		require.NoError(t, err)
+	}
+	for pos := want.Prompt; pos < len(want.IDs)-1; {
+		end := min(pos+rows, len(want.IDs)-1)
+		run(slices.Repeat(want.IDs[:1], end-pos), pos)
+		run(want.IDs[pos:end], pos)
+		tokens, err := g.Output("token")
+		require.NoError(t, err)
+		logits, err := g.Output("logits")
+		require.NoError(t, err)
+		for i := range end - pos {
+			require.Equal(t, want.IDs[pos+i+1], int32(binary.LittleEndian.Uint32(tokens[4*i:])), "token %d, of row %d", pos+i+1, i)
+			kept := slices.Index([]int{want.Prompt, want.Prompt + 1, len(want.IDs) - 1}, pos+i+1)
+			if kept < 0 {
+				continue
+			}
+			row := logits[4*i*len(want.Logits[kept]):]
+			for j, w := range want.Logits[kept] {
+				got := math.Float32frombits(binary.LittleEndian.Uint32(row[4*j:]))
+				worst = max(worst, math.Abs(w-float64(got)))
+				require.InDelta(t, w, got, tolerance, "logit %d of row %d behind %d tokens", j, i, pos+i+1)
+			}
 		}
 		pos = end
 	}
