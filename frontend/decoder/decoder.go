@@ -106,12 +106,13 @@ const mostDrafted = 63
 // of [frontend.Options].Type, and token, u32 [1], both for the last token, of verify [n, vocab] and [n] for each.
 func (m *Decoder) Module() (*ir.Module, error) {
 	out := &ir.Module{}
-	steps := []struct {
+	type step struct {
 		name   string
 		record func(*record.Session) Step
-	}{{"decode", m.Decode}, {"prefill", m.Prefill}, {"verify", m.Verify}}
-	if m.options.Draft == 0 {
-		steps = steps[:2]
+	}
+	steps := []step{{"decode", m.Decode}, {"prefill", m.Prefill}}
+	if guesses := m.options.Draft; guesses > 0 {
+		steps = append(steps, step{"verify", func(s *record.Session) Step { return m.Verify(s, guesses) }})
 	}
 	for _, f := range steps {
 		s := record.New(f.name)
@@ -149,12 +150,12 @@ func (m *Decoder) Prefill(s *record.Session) Step {
 	return l.several(m.options.Prefill, false)
 }
 
-// Verify records a step of n tokens, where n is a param, with logits and a chosen token for each of them, so that guesses
-// of what follows the first can be compared with what the model says. It never draws: at a temperature the token of row i must be drawn
+// Verify records a step of a token and up to so many guesses of what follows it, n tokens, where n is a param, with logits and a
+// chosen token for each of them: these say which guesses are right. It never draws: at a temperature the token of row i must be drawn
 // for the position of that row, as Decode would draw it, which is left to the host.
-func (m *Decoder) Verify(s *record.Session) Step {
+func (m *Decoder) Verify(s *record.Session, guesses int64) Step {
 	l := &recording{s, m}
-	return l.several(m.options.Draft+1, true)
+	return l.several(guesses+1, true)
 }
 
 // several records a step of up to capacity tokens, whose number is the param n.

@@ -6,7 +6,7 @@
 Runs out/llama-cuda/llama-peer on models of made-up weights, which synthetic_gguf.py writes first (0.1 GB,
 and 5 GB for the shapes of 8 billion parameters): q4_1, of SmolLM2-135M the embedding in q8_0, float16 cache,
 flash attention; --type q4_k_m is llama.cpp's own mix. Decoding from an empty context and from one of 512 tokens, and a prompt of 512 tokens. --ours
-names the figures of gpubench of the same run: its tests are taken over (steps of several rows as prompts of so many tokens) and a row says both speeds and
+names the figures of gpubench of the same run: its tests are taken over (steps of several rows as prompts of so many tokens, of which llama.cpp makes one row of logits) and a row says both speeds and
 their ratio. What cannot be had, or does not fit in --limit seconds, is a row that says why. Needs nothing but
 Python; cuBLAS, which llama-peer is linked with, is taken from CUDA's folder or PyTorch's.
 """

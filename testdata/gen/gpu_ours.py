@@ -7,7 +7,7 @@ import re
 def figures(path):
     """µs of whole tests by (shape, test), from figures.json.
 
-    Tests: "nN@D" is N tokens one after the other, the first at position D; "pN" a prompt of N tokens. Of the
+    Tests: "nN@D" is N tokens one after the other, the first at position D; "pN" a prompt of N tokens, or a step of so many. Of the
     forms in which one test was measured the fastest counts.
     """
     out = {}
@@ -25,7 +25,7 @@ def figures(path):
         if row_of and shape:
             n = int(row_of[1])
             key, took = (shape, f"n{n}@{row_of[2]}"), row["microseconds"] * n
-        elif row.get("what") == "prompt" and shape:
+        elif (row.get("what") == "prompt" or "step" in row) and shape:
             key, took = (shape, f"p{row['tokens']}"), row["microseconds"]
         elif shape:  # by other plans
             continue

@@ -15,6 +15,7 @@ import (
 	"github.com/mlxc/mlxc/optimize"
 	"github.com/mlxc/mlxc/passes"
 	"github.com/mlxc/mlxc/prove"
+	"github.com/mlxc/mlxc/record"
 	"github.com/mlxc/mlxc/replay"
 )
 
@@ -309,6 +310,13 @@ func (b *bench) report(name string, g *ir.Graph, p plan, t sample, pos int) {
 		1e6*floor, modelled, 100*(modelled/(1e6*each)-1), around(t.wall))
 }
 
+// reportStep prints a row of a step of n tokens at once, where times are those of the whole step.
+func (b *bench) reportStep(name string, g *ir.Graph, n int, t sample) {
+	each, device, s := measure.Median(t.wall), measure.Median(t.device), g.Stats()
+	b.row(name, map[string]any{"step": n, "tokens": n, "dispatches": s.Dispatches, "microseconds": 1e6 * each, "device_microseconds": 1e6 * device, "host_microseconds": 1e6 * measure.Median(t.host),
+		"kernels": histogram(g)}, "| %s | %d | | %.0f | %.1f, all | %.1f, all | | %.0f on the GPU, all | %s, all |\n", name, s.Dispatches, float64(n)/each, 1e6*each, 1e6*measure.Median(t.host), 1e6*device, around(t.wall))
+}
+
 // histogram counts the dispatches of each kernel.
 func histogram(g *ir.Graph) map[string]int {
 	out := map[string]int{}
@@ -325,21 +333,21 @@ func (b *bench) large() error {
 	return b.modelOf(billions, ir.F32, []int{0, 512}, []int{512})
 }
 
-// half measures models with activations, scales and biases of f16, at longer contexts, and steps of a few rows, which are prompts of so many tokens.
+// half measures models with activations, scales and biases of f16, at longer contexts, and steps that verify guesses.
 func (b *bench) half() error {
 	if err := b.modelOf(demonstration, ir.F16, []int{0}, []int{512}); err != nil {
 		return err
 	}
 	shape := billions
 	shape.Context = 8192
-	return b.modelOf(shape, ir.F16, []int{0, 512, 4096}, []int{512, 4096, 64, 8, 2})
+	return b.modelOf(shape, ir.F16, []int{0, 512, 4096}, []int{512, 4096}, 64, 32, 16, 8, 4, 2)
 }
 
 // dense measures the model of 8 billion parameters with weights of f16.
 func (b *bench) dense() error {
 	shape := billions
 	shape.Name, shape.Context, shape.Bits, shape.EmbeddingBits = "8B, weights of f16", 8192, 16, 16
-	return b.modelOf(shape, ir.F16, []int{0, 4096}, []int{512, 4096, 64, 8})
+	return b.modelOf(shape, ir.F16, []int{0, 4096}, []int{512, 4096}, 64, 8)
 }
 
 // caches measures the model of 8 billion parameters with a KV cache of f16 and of 8 bits, at long contexts.
@@ -355,25 +363,37 @@ func (b *bench) caches() error {
 }
 
 // modelOf is modelWith for a type of activations.
-func (b *bench) modelOf(shape decoder.Synthetic, t ir.DType, positions, prompts []int) error {
-	return b.modelWith(shape, frontend.Options{Type: t}, positions, prompts)
+func (b *bench) modelOf(shape decoder.Synthetic, t ir.DType, positions, prompts []int, rows ...int) error {
+	return b.modelWith(shape, frontend.Options{Type: t}, positions, prompts, rows...)
 }
 
-// modelWith measures tokens from some positions on, and prompts, the first of which is also measured without tensor cores, or without code for
-// compute capability 9.0 where that multiplies it.
-func (b *bench) modelWith(shape decoder.Synthetic, o frontend.Options, positions, prompts []int) error {
+// modelWith measures tokens from some positions on, steps of several rows, and prompts, the first of which is also measured without tensor cores, or
+// without code for compute capability 9.0 where that multiplies it.
+func (b *bench) modelWith(shape decoder.Synthetic, o frontend.Options, positions, prompts []int, rows ...int) error {
 	t := o.Type
 	tokens := min(b.tokens, 64)
 	b.shape = shape.Name
 	defer func() { b.shape = "" }()
 	if b.tiny {
 		shape, tokens, positions, prompts = small(shape), 4, []int{0, 8}, []int{8, 16}[:min(2, len(prompts))]
+		rows = []int{6, 8}[:min(2, len(rows))]
 	}
 	prompt := prompts[0]
 	o.Advance, o.Prefill, o.Context = true, int64(slices.Max(prompts)), shape.Context
-	recorded, err := shape.Record(b.ctx, o)
+	weights, err := shape.Decoder(b.ctx, o)
 	if err != nil {
 		return err
+	}
+	recorded, err := weights.Module()
+	if err != nil {
+		return err
+	}
+	for _, n := range rows {
+		g, err := stepOf(weights, n)
+		if err != nil {
+			return err
+		}
+		recorded.Graphs = append(recorded.Graphs, g)
 	}
 	all := strings.Join(defaults(), ",")
 	// Figures of small matrices say little of large ones: the kernels of a step are measured in these sizes.
@@ -432,6 +452,17 @@ func (b *bench) modelWith(shape decoder.Synthetic, o frontend.Options, positions
 			return err
 		}
 	}
+	for i, n := range rows {
+		if b.late("steps") {
+			return nil
+		}
+		g := m.Graphs[2+i]
+		t, err := b.timeOn(in, g.Name, 1, 5, several(n, ids))
+		if err != nil {
+			return err
+		}
+		b.reportStep(g.Name, g, n, t)
+	}
 	ids = ids[:4*prompt]
 	without, how := plain, ", without tensor cores"
 	if t != ir.F32 {
@@ -443,12 +474,33 @@ func (b *bench) modelWith(shape decoder.Synthetic, o frontend.Options, positions
 	if err := b.without(without, how, m, prompt, ids); err != nil {
 		return err
 	}
-	if few := slices.Min(prompts); few < prompt {
-		if err := b.where(m, few, ids[:4*few]); err != nil {
+	if len(rows) > 0 {
+		few := slices.Index(rows, 8)
+		if err := b.where(m, m.Graphs[2+max(0, few)].Name, rows[max(0, few)], ids); err != nil {
 			return err
 		}
 	}
-	return b.where(m, prompt, ids)
+	return b.where(m, "prefill", prompt, ids)
+}
+
+// stepOf records a step of so many rows that verifies guesses.
+func stepOf(weights *decoder.Decoder, rows int) (*ir.Graph, error) {
+	s := record.New(fmt.Sprintf("a step of %d rows", rows))
+	weights.Verify(s, int64(rows-1))
+	return s.Graph()
+}
+
+// several sets what a step or a prompt of n tokens begins with.
+func several(n int, ids []byte) setter {
+	return func(f *replay.Frame) error {
+		if err := f.SetParam("pos", 0); err != nil {
+			return err
+		}
+		if err := f.SetParam("n", float64(n)); err != nil {
+			return err
+		}
+		return f.SetInput("tokens", ids[:4*n])
+	}
 }
 
 // faster returns m with the faster of two forms of its step: of kernels as their measured times have it, and as a chip's public figures do. Kernels that
@@ -493,15 +545,7 @@ func (b *bench) others(recorded *ir.Module, all string) ([]string, error) {
 
 // prompt measures a prompt whose tokens are processed at once.
 func (b *bench) prompt(in *replay.Instance, how string, m *ir.Module, prompt int, ids []byte) error {
-	t, err := b.timeOn(in, "prefill", 1, 5, func(f *replay.Frame) error {
-		if err := f.SetParam("pos", 0); err != nil {
-			return err
-		}
-		if err := f.SetParam("n", float64(prompt)); err != nil {
-			return err
-		}
-		return f.SetInput("tokens", ids)
-	})
+	t, err := b.timeOn(in, "prefill", 1, 5, several(prompt, ids))
 	if err != nil {
 		return err
 	}
@@ -542,8 +586,8 @@ func (b *bench) bytesAt(g *ir.Graph, pos int) (bytes float64) {
 	return bytes
 }
 
-// where says which kernels take the time of a prompt, each timed by itself.
-func (b *bench) where(m *ir.Module, prompt int, ids []byte) error {
+// where says which kernels take the time of a prompt, or of a step, of n tokens, each timed by itself.
+func (b *bench) where(m *ir.Module, graph string, n int, ids []byte) error {
 	d, end, err := b.open(onStream)
 	if err != nil {
 		return err
@@ -554,16 +598,16 @@ func (b *bench) where(m *ir.Module, prompt int, ids []byte) error {
 		return err
 	}
 	defer in.Close()
-	g, err := in.Graph(b.ctx, "prefill")
+	g, err := in.Graph(b.ctx, graph)
 	if err != nil {
 		return err
 	}
-	for name, v := range map[string]int{"pos": 0, "n": prompt} {
+	for name, v := range map[string]int{"pos": 0, "n": n} {
 		if err := g.SetParam(name, float64(v)); err != nil {
 			return err
 		}
 	}
-	if err := g.SetInput("tokens", ids); err != nil {
+	if err := g.SetInput("tokens", ids[:4*n]); err != nil {
 		return err
 	}
 	if _, err := g.Run(b.ctx); err != nil { // fills caches
@@ -583,11 +627,11 @@ func (b *bench) where(m *ir.Module, prompt int, ids []byte) error {
 		sums[kernels[c.ID]] += c.Duration().Seconds()
 		total += c.Duration().Seconds()
 	}
-	b.rows = append(b.rows, map[string]any{"what": "kernels of the prompt, seconds", "seconds": sums})
+	b.rows = append(b.rows, map[string]any{"what": "kernels of " + graph + ", seconds", "tokens": n, "seconds": sums})
 	if total == 0 {
 		return nil
 	}
-	fmt.Fprintf(b.out, "\n| kernel of a prompt of %d tokens | ms | share |\n|---|---|---|\n", prompt)
+	fmt.Fprintf(b.out, "\n| kernel of %s, %d tokens | ms | share |\n|---|---|---|\n", graph, n)
 	names := slices.SortedFunc(maps.Keys(sums), func(l, r string) int { return int(1e9*sums[r]) - int(1e9*sums[l]) })
 	for _, k := range names[:min(6, len(names))] {
 		fmt.Fprintf(b.out, "| %.80s | %.2f | %.0f %% |\n", k, 1e3*sums[k], 100*sums[k]/total)

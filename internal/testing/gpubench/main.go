@@ -53,7 +53,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var limit time.Duration
 	flags.StringVar(&b.device, "device", "cuda", "cuda, softmetal or cpu")
 	flags.StringVar(&b.cache, "cache", "", "folder of compiled kernels (default: the user's)")
-	flags.StringVar(&parts, "parts", "costs,kernels,decode,alone,large,half,dense,caches", "what to measure")
+	flags.StringVar(&parts, "parts", "costs,kernels,decode,alone,large,half,fusions,dense,caches", "what to measure")
 	flags.BoolVar(&b.tiny, "tiny", false, "small sizes, to try the program")
 	flags.IntVar(&b.rounds, "rounds", 7, "measurements of each figure; their median is printed")
 	flags.IntVar(&b.tokens, "tokens", 128, "tokens to decode in one measurement")
@@ -74,11 +74,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		b.model, b.copy, b.serial = m, m.Bandwidth, float64(m.Launch)
 	}
 	b.fit, b.known = cost.NewFit(b.model), map[kind]bool{}
-	known := map[string]func() error{"costs": b.costs, "kernels": b.kernels, "decode": b.decode, "alone": b.alone, "large": b.large, "half": b.half, "dense": b.dense, "caches": b.caches}
+	known := map[string]func() error{"costs": b.costs, "kernels": b.kernels, "decode": b.decode, "alone": b.alone, "large": b.large, "half": b.half, "fusions": b.fusions, "dense": b.dense, "caches": b.caches}
 	for part := range strings.SplitSeq(parts, ",") {
 		do := known[part]
 		if do == nil {
-			fmt.Fprintf(stderr, "there is no part %q (there are costs, kernels, decode, alone, large, half, dense and caches)\n", part)
+			fmt.Fprintf(stderr, "there is no part %q (there are costs, kernels, decode, alone, large, half, fusions, dense and caches)\n", part)
 			return 2
 		}
 		begin := time.Now()
