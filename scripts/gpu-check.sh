@@ -9,8 +9,8 @@
 #       kernels      prebuilt and generated PTX, threads that part
 #       orders       replays equal, edges and waits needed, with blocks that are late
 #       model        tokens, logits and sampling of the demonstration model, whose file MODEL names
-#       sanitizer    the suite's kernels that KERNELS names (a pattern; by default some of those that are written without a compiler, which is to
-#                    be there for what they are compared with) under each of compute-sanitizer's TOOLS (memcheck racecheck synccheck)
+#       matrices     what package ptxmatrix's tests run on the interpreter of PTX, on the GPU
+#       sanitizer    the same, those tests that MATRICES names (a pattern; default: all), under each of compute-sanitizer's TOOLS (memcheck racecheck synccheck)
 #                                        Kernels that are not compiled beforehand need a clang there, which MLXC_CLANG
 #                                        names; they fail without one. LIMIT is how many seconds a part may take (240;
 #                                        conformance with a clang needs 540 on 16 cores). Logs go to the folder $OUT
@@ -24,7 +24,7 @@ root=$PWD
 case "${1:-}" in
 build)
 	mkdir -p out/gpucheck
-	for of in driver:internal/cuda cuda:backend/cuda textgen:cmd/internal/textgen; do
+	for of in driver:internal/cuda cuda:backend/cuda textgen:cmd/internal/textgen matrix:backend/internal/ptxmatrix; do
 		CGO_ENABLED=0 go test -c $(overlay) -tags gpu -trimpath -ldflags '-s -w' -o "out/gpucheck/${of%%:*}.test" "./${of#*:}"
 	done
 	cd backend/cuda # so that the tests find testdata
@@ -67,6 +67,15 @@ testing() {
 # suite NAME PATTERN runs tests of the suite.
 suite() { testing "conformance-$1" backend/cuda cuda -test.run "^TestConformance\$/$2"; }
 
+# matrices NAME WRAP starts the tests of package ptxmatrix, eight processes, whose numbers are added to jobs. What is unordered only the interpreter sees.
+matrices() {
+	for i in 0 1 2 3 4 5 6 7; do
+		tests=$("$root/out/gpucheck/matrix.test" -test.list "${MATRICES:-.}" | grep '^Test' | grep -v 'Waits$' | awk "NR % 8 == $i" | paste -s -d '|')
+		[ -z "$tests" ] || MLXC_PTXRUN=gpu WRAP=${2:-} testing "$1-$i" backend/internal/ptxmatrix matrix -test.run "^($tests)\$" &
+		jobs="$jobs $!"
+	done
+}
+
 part() {
 	begin=$(date +%s)
 	case $1 in
@@ -100,17 +109,20 @@ part() {
 		;;
 	orders) testing orders backend/cuda cuda -test.run '^(TestReplaysEqual|TestEdgesNeeded|TestWaitsNeeded)$' || failed=1 ;;
 	model) testing model cmd/internal/textgen textgen -test.run '^(TestCUDA|TestCUDASampling)$' || failed=1 ;;
+	matrices)
+		jobs=
+		matrices matrices
+		for j in $jobs; do
+			wait "$j" || failed=1
+		done
+		;;
 	sanitizer)
 		if ! command -v compute-sanitizer >/dev/null; then
 			echo "sanitizer: there is no compute-sanitizer here" && failed=1 && return
 		fi
 		jobs=
 		for tool in ${TOOLS:-memcheck racecheck synccheck}; do
-			for i in 0 1 2 3 4 5 6 7; do
-				MLXC_PART=$i/8 WRAP="compute-sanitizer --tool $tool --error-exitcode 9 --launch-timeout 0" testing "$tool-$i" backend/cuda cuda \
-					-test.run "^TestConformance\$/^stream\$/^kernel\$/${KERNELS:-^(affine_qmm_t_(add_|silu_mul_|x3_rope_)?(float16_t|float)_gs_32_b_4(_alN_true)?(_batch_0)?|affine_qmv_(fast_)?(add|rms_x3_rope|rms_silu_mul)_float16_t_gs_32_b_4|sdpa_rows_float16_t_128_128|gemm_nt_(add_)?float16|ggml_mul_m[mv]_q[46]_K_f16)$}" &
-				jobs="$jobs $!"
-			done
+			matrices "$tool" "compute-sanitizer --tool $tool --error-exitcode 9 --launch-timeout 0"
 		done
 		for j in $jobs; do
 			wait "$j" || failed=1
@@ -125,7 +137,7 @@ part() {
 	echo "($1 took $(($(date +%s) - begin)) s)"
 }
 
-[ $# -gt 0 ] || set -- driver conformance kernels orders model sanitizer
+[ $# -gt 0 ] || set -- driver conformance kernels orders model matrices sanitizer
 for p in "$@"; do
 	part "$p"
 done

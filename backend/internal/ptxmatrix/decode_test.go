@@ -151,7 +151,7 @@ func decodeProgram(t *testing.T, x decodeShape) (lines []string, run func(text s
 		params = append(params, 256*groups[0], groups[1], 1, 256, 1, 1)
 		grid, threads, shared := p.Launch(groups, f)
 		err = program.Run(m, ptxrun.Launch{Params: params, Grid: [3]uint32{uint32(grid[0]), uint32(grid[1]), uint32(grid[2])}, Block: threads, Shared: int(shared)})
-		if calls, all := program.Calls["wait"], int(grid[0]*grid[1])*int(threads); err == nil && calls != all {
+		if calls, all := program.Calls["wait"], int(grid[0]*grid[1])*int(threads); err == nil && calls != all && ptxrun.Elsewhere == nil {
 			err = fmt.Errorf("%d of %d threads wait for the launches before", calls, all)
 		}
 		return out, err

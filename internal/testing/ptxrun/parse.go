@@ -20,6 +20,7 @@ type Program struct {
 	// Steps counts the instructions that threads have executed by themselves.
 	Steps int
 
+	text      []byte
 	params    map[string]int // by name
 	registers map[string]int
 	shared    map[string]uint64 // addresses of variables
@@ -62,7 +63,7 @@ func Parse(text []byte) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Program{cluster: [3]uint32{1, 1, 1}, params: map[string]int{}, registers: map[string]int{}, Calls: map[string]int{}, shared: map[string]uint64{}}
+	p := &Program{text: text, cluster: [3]uint32{1, 1, 1}, params: map[string]int{}, registers: map[string]int{}, Calls: map[string]int{}, shared: map[string]uint64{}}
 	for _, x := range m.Params {
 		t, ok := typeOf(x.Type)
 		if !ok {

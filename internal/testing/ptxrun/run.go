@@ -8,36 +8,34 @@ import (
 
 // Memory is what a program may touch.
 type Memory struct {
-	parts []part
+	parts []Part
 	next  uint64
-}
-
-type part struct {
-	at    uint64
-	bytes []byte
 }
 
 // Add makes bytes reachable, and returns their address, a multiple of 256.
 func (m *Memory) Add(b []byte) uint64 {
 	if m.next == 0 {
 		m.next = 1 << 32
+		if Elsewhere != nil {
+			m.next = Elsewhere.Base
+		}
 	}
 	at := m.next
-	m.parts = append(m.parts, part{at, b})
+	m.parts = append(m.parts, Part{at, b})
 	m.next += (uint64(len(b)) + 511) &^ 255
 	return at
 }
 
 // place returns the n bytes at an address, which must be a multiple of n.
 func (m *Memory) place(at uint64, n int) ([]byte, error) {
-	i := sort.Search(len(m.parts), func(i int) bool { return m.parts[i].at > at }) - 1
-	if i < 0 || at-m.parts[i].at+uint64(n) > uint64(len(m.parts[i].bytes)) {
+	i := sort.Search(len(m.parts), func(i int) bool { return m.parts[i].At > at }) - 1
+	if i < 0 || at-m.parts[i].At+uint64(n) > uint64(len(m.parts[i].Bytes)) {
 		return nil, fmt.Errorf("%d bytes at 0x%x are nobody's", n, at)
 	}
 	if at%uint64(n) != 0 {
 		return nil, fmt.Errorf("%d bytes at 0x%x are not at a multiple of their size", n, at)
 	}
-	return m.parts[i].bytes[at-m.parts[i].at:][:n], nil
+	return m.parts[i].Bytes[at-m.parts[i].At:][:n], nil
 }
 
 // Launch is a grid of blocks.
@@ -108,6 +106,9 @@ const steps = 1 << 20
 func (p *Program) Run(m *Memory, l Launch) error {
 	if len(l.Params) != len(p.Params) {
 		return fmt.Errorf("the entry has %d parameters, and is given %d", len(p.Params), len(l.Params))
+	}
+	if Elsewhere != nil {
+		return Elsewhere.Run(p.text, m.parts, l)
 	}
 	blocks := uint32(1)
 	for i, n := range p.cluster {
