@@ -67,10 +67,10 @@ testing() {
 # suite NAME PATTERN runs tests of the suite.
 suite() { testing "conformance-$1" backend/cuda cuda -test.run "^TestConformance\$/$2"; }
 
-# matrices NAME WRAP starts the tests of package ptxmatrix, eight processes, whose numbers are added to jobs. What is unordered only the interpreter sees.
+# matrices NAME WRAP starts the tests of package ptxmatrix, eight processes, whose numbers are added to jobs.
 matrices() {
 	for i in 0 1 2 3 4 5 6 7; do
-		tests=$("$root/out/gpucheck/matrix.test" -test.list "${MATRICES:-.}" | grep '^Test' | grep -v 'Waits$' | awk "NR % 8 == $i" | paste -s -d '|')
+		tests=$("$root/out/gpucheck/matrix.test" -test.list "${MATRICES:-.}" | grep '^Test' | awk "NR % 8 == $i" | paste -s -d '|')
 		[ -z "$tests" ] || MLXC_PTXRUN=gpu WRAP=${2:-} testing "$1-$i" backend/internal/ptxmatrix matrix -test.run "^($tests)\$" &
 		jobs="$jobs $!"
 	done

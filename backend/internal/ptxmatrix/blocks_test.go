@@ -202,6 +202,7 @@ func randomBlocks(r *rand.Rand, f blockFormat, k, rows int) []byte {
 // TestBlockWaits leaves out each instruction that orders threads and copies: the interpreter notices. What is read before the wait for the launches before are
 // weights.
 func TestBlockWaits(t *testing.T) {
+	interpreterOnly(t)
 	sample.Seldom(t)
 	anySize(t)
 	type product struct {

@@ -160,6 +160,7 @@ func decodeProgram(t *testing.T, x decodeShape) (lines []string, run func(text s
 
 // TestDecodeWaits leaves out each instruction that orders threads, blocks and copies of attention of few queries: the interpreter notices.
 func TestDecodeWaits(t *testing.T) {
+	interpreterOnly(t)
 	sample.Seldom(t)
 	for count, x := range map[int]decodeShape{ // some warps have more chunks than are asked for at a time
 		14: {heads: 4, each: 4, queries: 1, rows: 1, keys: 5000},

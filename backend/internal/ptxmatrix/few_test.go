@@ -75,6 +75,7 @@ func TestFewFits(t *testing.T) {
 
 // TestFewWaits leaves out, of products of few rows, each instruction that orders threads and copies: the interpreter notices.
 func TestFewWaits(t *testing.T) {
+	interpreterOnly(t)
 	sample.Seldom(t)
 	anySize(t)
 	_, p := described(t, "affine_qmm_t_float16_t_gs_32_b_4_alN_false_batch_0")

@@ -162,6 +162,7 @@ func TestFullOrder(t *testing.T) {
 
 // TestFullWaits leaves out, of a product of f32, each instruction that orders threads, copies and tensor cores: the interpreter notices.
 func TestFullWaits(t *testing.T) {
+	interpreterOnly(t)
 	sample.Seldom(t)
 	p := fullOf(t, 32, 448, 4, normal(1))
 	_, err := p.without(t, -1)

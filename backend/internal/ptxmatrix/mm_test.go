@@ -155,6 +155,7 @@ func blockProductFit(p ptxmatrix.Kernel, groups [3]uint64, k, multiprocessors in
 
 // TestBlockProductWaits leaves out, of a product, each instruction that orders threads, copies and tensor cores: the interpreter notices.
 func TestBlockProductWaits(t *testing.T) {
+	interpreterOnly(t)
 	sample.Seldom(t)
 	const k, m, n = 768, 2, 4
 	for _, x := range sample.Of(t, "waits of products with blocks", []struct {

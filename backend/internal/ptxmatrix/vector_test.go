@@ -166,6 +166,7 @@ func TestVectors(t *testing.T) {
 
 // TestVectorWaits leaves out each instruction that orders threads and copies of a product with a vector: the interpreter notices.
 func TestVectorWaits(t *testing.T) {
+	interpreterOnly(t)
 	sample.Seldom(t)
 	anySize(t)
 	k, p := described(t, "affine_qmv_rms_silu_mul_float16_t_gs_32_b_4")

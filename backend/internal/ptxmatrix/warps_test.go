@@ -134,6 +134,7 @@ func TestWarpPhases(t *testing.T) {
 
 // TestWarpPhasesHold: a sum of which all but the first product are cut off by tensor cores keeps its bound, since phases are added up. With one phase it would not.
 func TestWarpPhasesHold(t *testing.T) {
+	interpreterOnly(t)
 	const k, m, n = 4096, 1, 1
 	_, p := describedFor(t, ampere, "affine_qmm_t_float16_t_gs_128_b_8_alN_false_batch_0")
 	program := warpProgram{p: p, groups: [3]uint64{1, 1, 1}, k: k, m: m, n: n}
@@ -238,6 +239,7 @@ func TestWarpFits(t *testing.T) {
 
 // TestWarpWaits leaves out each instruction of the loop that orders threads and copies: the interpreter notices.
 func TestWarpWaits(t *testing.T) {
+	interpreterOnly(t)
 	sample.Seldom(t)
 	const m, n = 2, 4
 	_, p := describedFor(t, ada, "affine_qmm_t_float16_t_gs_32_b_4_alN_false_batch_0")
