@@ -398,11 +398,15 @@ func (b *bench) modelWith(shape decoder.Synthetic, o frontend.Options, positions
 	all := strings.Join(defaults(), ",")
 	// Figures of small matrices say little of large ones: the kernels of a step are measured in these sizes.
 	step := &ir.Module{Data: recorded.Data, Graphs: recorded.Graphs[:1]}
-	if err := b.looked(step, []string{all}, prompt); err != nil {
-		b.fail("commands, one by one", err)
-	}
-	if err := b.settle(step, prompt, first, func() ([]string, error) { return b.others(step, all) }); err != nil {
-		b.fail("commands, one by one", err)
+	// Attention is measured behind few tokens and behind many.
+	for _, pos := range []int{tokens / 2, prompt} {
+		err := b.looked(step, []string{all}, pos)
+		if err == nil {
+			err = b.settle(step, pos, first, func() ([]string, error) { return b.others(step, all) })
+		}
+		if err != nil {
+			b.fail("commands, one by one", err)
+		}
 	}
 	m, err := b.optimized(recorded, all)
 	if err != nil {
