@@ -39,14 +39,14 @@ func number(t testing.TB, name string, otherwise int) int {
 	return n
 }
 
-// halfGraphs are the steps of a small model with activations of 16 bits, which package ptxmatrix has code for: of a token and of a few rows, as they are recorded, as
+// halfGraphs are the steps of a small model with activations of 16 bits, which package ptxmatrix has code for: of a token, of a few rows and of verified guesses, as they are recorded, as
 // the default pipeline leaves them, and ordered by edges; and of a token with weights that are no codes.
 func halfGraphs(t testing.TB) map[string]*ir.Graph {
 	t.Helper()
 	shape := decoder.Synthetic{Config: decoder.Config{
 		Name: "half", Layers: 2, Embedding: 512, FFN: 1024, Heads: 8, KVHeads: 8, HeadDim: 64, Vocab: tokens, Context: 64, RopeTheta: 10000, NormEps: 1e-5,
 	}, Bits: 4, EmbeddingBits: 4, Untied: true}
-	m, err := shape.Record(t.Context(), frontend.Options{Context: shape.Context, Prefill: 16, Type: ir.F16})
+	m, err := shape.Record(t.Context(), frontend.Options{Context: shape.Context, Prefill: 16, Draft: 7, Type: ir.F16})
 	require.NoError(t, err)
 	out := map[string]*ir.Graph{}
 	for _, g := range m.Graphs {
