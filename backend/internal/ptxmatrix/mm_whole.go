@@ -9,11 +9,12 @@ import (
 // A weight of a block is d·s·q − dmin·m, with s, q and m of 6, 4 and 6 bits. With a whole number n near dmin·m/d, of the group, it is
 // d·(s·q − n) + (d·n − dmin·m). The first part is d times a whole number below 2048, an exact number of f16: the left factor, made by one fma. The
 // second, the rest, is the same for all 32 weights of the group, and no more than half of d, or, where dmin·m/d is larger than n may get, of the same sign as the
-// first part. So neither part is much larger than the weight: what tensor cores lose of the first counts no more than if they had the weight.
+// first part. So neither part is more than twice as large as the weight, and rests are no larger than it.
 //
 // Rests multiply sums of 32 elements of x, which threads make of x in shared memory. Rests and sums are each the sum of two
-// numbers of f16, side by side in a step of 16 of the inner index: rests of eight groups, and what these leave out. Two wgmmas for a chunk have all four
-// products. They come a chunk later, when all threads have made sums.
+// numbers of bf16, side by side in a step of 16 of the inner index: rests of eight groups, and what these leave out. Two wgmmas for a chunk have all four
+// products. They come a chunk later, when all threads have made sums, or where a phase ends. Numbers of f16 would have more bits, but not the exponents: where dmin is far smaller than d
+// a rest may be 2^−40 of it, and is the whole weight where a code is 0.
 //
 // Sums of products are in units of the d of the chunk: between two chunks they are multiplied by the quotient of theirs. A d of 0 is no unit: then the one before
 // is kept, whole numbers are 0, and rests are what is left.
@@ -179,7 +180,7 @@ func (e *entry) reciprocal(v string) string {
 
 // half multiplies a stage.
 func (e *wholeEmitter) half(half int, bring func()) {
-	if half == 0 { // in units of the chunk before: in those of a larger one rests might be too small for f16
+	if half == 0 { // in units of the chunk before, as sums still are
 		e.pack()
 		e.begin()
 		e.multiplyRests()
