@@ -113,7 +113,7 @@ func (p *blockProduct) fit(given Given, rows, splits int) (f Fit, ok bool) {
 	}
 	chunks := int(k) / chunk
 	part := (chunks + splits - 1) / splits
-	if splits > 1 && (p.alone() || part*chunk < FewestStages*depth || (splits-1)*part >= chunks) || p.alone() && rows > 64 {
+	if splits > 1 && (p.alone() || part*chunk < FewestStages*depth || (splits-1)*part >= chunks) || rows > 64 && (p.alone() || !given.Aligned) { // what lies anywhere comes through registers, of which there are too few
 		return Fit{}, false
 	}
 	phases := p.phases(part*chunk, int(k))
