@@ -14,7 +14,7 @@ import (
 //
 // A weight is an f32 in the term, and is not rounded. It is multiplied as the sum of two numbers of 16 bits, each of which has a wgmma: the weight
 // rounded, and what that leaves out, rounded. Of f16 both together have 22 bits, so that no weight is off by more than 2^−22 of it: weights are multiples of
-// 2^−24, which is as small as f16 gets, so that nothing is lost below. Of bf16 they have 16 bits, and a weight is off by 2^−18 of it at most.
+// 2^−24, which is as small as f16 gets, so that nothing is lost below. Of bf16 they have 16 bits, and a weight is off by 2^−17 of it at most.
 //
 // A sum in which one of both is not finite, or something that it is multiplied with, is not finite either, though it may be NaN where the term has an
 // infinity, or where a weight alone is too large for f16. Such sums are made again, by the thread that has them, one product after another as the term
@@ -56,17 +56,17 @@ const codeSlots = 2
 // than all weights while the chunk is that has them, and no longer. A phase loses no more than if it had one chunk more.
 func (p *blockProduct) phases(part, inner int) int {
 	// Lost of a chunk, and off: what weights, the sum of two numbers, are off themselves.
-	lost, off, more := 32*9.5, 4, 0
+	lost, off, more := 32*9.5, 5, 0
 	if p.alone() {
 		lost = 32 * 20
 	}
 	if p.elem == ir.BF16 {
-		off = 64
+		off = 128
 	}
 	if p.whole() {
-		// Two more are those of rests, and sums in another unit are off by four. Off are rests, which are the sum of two numbers of bf16, by 64, and so are sums of x; these by 5 for being added up,
+		// Two more are those of rests, and sums in another unit are off by four. Off are rests, which are the sum of two numbers of bf16, by 128, and so are sums of x; these by 5 for being added up,
 		// rests by 4 for their roundings in units, and by one for that of the weight in the term; and the result by one.
-		lost, off, more = 18*9.5+4, 139, 1
+		lost, off, more = 18*9.5+4, 267, 1
 		if p.alone() {
 			lost = 18*20 + 4
 		}
@@ -113,7 +113,10 @@ func (p *blockProduct) fit(given Given, rows, splits int) (f Fit, ok bool) {
 	}
 	chunks := int(k) / chunk
 	part := (chunks + splits - 1) / splits
-	if splits > 1 && (p.alone() || part*chunk < FewestStages*depth || (splits-1)*part >= chunks) || rows > 64 && (p.alone() || !given.Aligned) { // what lies anywhere comes through registers, of which there are too few
+	if splits > 1 && (p.alone() || part*chunk < FewestStages*depth || (splits-1)*part >= chunks) {
+		return Fit{}, false
+	}
+	if rows > 64 && (p.alone() || !given.Aligned) { // what lies anywhere comes through registers, of which there are too few
 		return Fit{}, false
 	}
 	phases := p.phases(part*chunk, int(k))

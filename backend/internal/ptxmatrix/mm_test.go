@@ -167,7 +167,7 @@ func blockProductForm(p ptxmatrix.Kernel, rows, splits int) func([3]uint64, ptxm
 // TestBlockProductWaits leaves out, of a product, each instruction that orders threads, copies and tensor cores: the interpreter notices.
 func TestBlockProductWaits(t *testing.T) {
 	sample.Seldom(t)
-	const k, m, n = 768, 2, 4
+	const k, m, n = 1024, 2, 4 // phases have more than one chunk
 	for _, x := range sample.Of(t, "waits of products with blocks", []struct {
 		format string
 		gpu    ptxmatrix.GPU
@@ -225,7 +225,11 @@ func TestBlockProductsFit(t *testing.T) {
 			for _, k := range []int{512, 4096, 14336} {
 				for _, aligned := range []bool{false, true} {
 					f := blockProductFit(p, groups, k, 132, aligned)
-					require.True(t, f.Fits())
+					short := k == 512 && format == "q4_K" && typ == "f16" // sums of x are off too
+					require.Equal(t, !short, f.Fits())
+					if short {
+						continue
+					}
 					grid, threads, shared := p.Launch(groups, f)
 					require.Equal(t, [3]uint64{uint64(512 / f.Rows * f.Splits), 56, 1}, grid)
 					require.EqualValues(t, 512, threads)
@@ -332,10 +336,10 @@ func oneColumn(t *testing.T, gpu ptxmatrix.GPU, name string, k int, xs, w []byte
 // TestBlockProductsLose has all lost that may be: weights are half of d, so that their whole numbers, which are added first, are twice as large. The first element of x is nearly the whole sum, and all others are as much
 // smaller as tensor cores lose most of. Sums lie above the middle between two numbers of f16, by a part of the bound: they become the upper one at the latest where the part is all of it.
 func TestBlockProductsLose(t *testing.T) {
-	const k = 1024
+	const k = 1536
 	n := number16{ir.F16}
 	bound := (k + 2) * 0x1p-24 * 0x1p13
-	parts := []float64{0.5, 0.7, 1.01}
+	parts := []float64{0.5, 0.65, 1.01}
 	xs := make([]byte, 2*k*len(parts))
 	for row, part := range parts {
 		sum := 0.0
