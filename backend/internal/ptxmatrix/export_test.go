@@ -7,6 +7,8 @@ func FitOf(k Kernel, groups [3]uint64, given Given, rows, splits int) (Fit, bool
 		return p.fit(groups, given, rows, splits)
 	case *fullProduct:
 		return p.fit(groups, given, rows)
+	case *blockProduct:
+		return p.fit(given, rows, splits)
 	}
 	return k.(*product).fit(groups, given, rows, splits)
 }

@@ -14,7 +14,7 @@ import (
 //
 // A weight is an f32 in the term, and is not rounded. It is multiplied as the sum of two numbers of 16 bits, each of which has a wgmma: the weight
 // rounded, and what that leaves out, rounded. Of f16 both together have 22 bits, so that no weight is off by more than 2^−22 of it: weights are multiples of
-// 2^−24, which is as small as f16 gets, so that nothing is lost below. Of bf16 they have 16 bits, and a weight is off by 2^−18 of it at most.
+// 2^−24, which is as small as f16 gets, so that nothing is lost below. Of bf16 they have 16 bits, and a weight is off by 2^−17 of it at most.
 //
 // A sum in which one of both is not finite, or something that it is multiplied with, is not finite either, though it may be NaN where the term has an
 // infinity, or where a weight alone is too large for f16. Such sums are made again, by the thread that has them, one product after another as the term
@@ -46,30 +46,35 @@ func blockProductOf(k *air.Kernel, gpu GPU) *blockProduct {
 // codeSlots are those of chunks: one that is multiplied, and one on its way.
 const codeSlots = 2
 
-// phases is how many parts of the inner index have their products added up by tensor cores each; the sums of these phases are added. What tensor cores lose of a
-// phase, all of whose magnitudes may be there from its start, stays within the bound of the whole sum: in units of 2^−24 of all magnitudes
-// 16 products lose at most 8 (2^−25 of the largest exponent each), what they are added to half a unit, and the result two; of compute capability 8.0 eight products lose 8, one unit each, and
-// the result two. Weights that are the sum of two numbers are off themselves, by no more than 4 in f16 and 64 in bf16. It is 0 if no phase is short enough.
+// phases is how many phases a block has that adds up so many elements of an inner index: tensor cores add up the products of each, and the sums of phases are added, and those of the blocks
+// that share the index. What tensor cores lose of a phase, all of whose magnitudes may be there from its start, stays within the bound of the whole sum. It is 0 if no phase is short enough.
 //
-// Whole numbers, and rests, are up to twice as large as weights that are half a unit of their block. On 8.0 that is counted. On 9.0 it is not: if all weights were so small, and each
-// product lost the most that it may, a sum could be off by 1.4 times its bound (docs/cuda.md).
-func (p *blockProduct) phases(inner int) int {
-	lost, off := 21, 4 // 16 elements are two times 16 products
+// All here is in units of 2^−24 of all magnitudes. Of 16 products and what they are added to all but the largest lose up to 2^−25 of the largest exponent, which is 8, and the result 1.5, or two where
+// it has a larger exponent, and they half as much. On 8.0 eight products lose 8, and the result two.
+//
+// Of whole numbers and rests either may be twice as large as their weight. But the rests of a chunk are added when its whole numbers are, and then both have become weights again: what is added is larger
+// than all weights while the chunk is that has them, and no longer. A phase loses no more than if it had one chunk more.
+func (p *blockProduct) phases(part, inner int) int {
+	// Lost of a chunk, and off: what weights, the sum of two numbers, are off themselves.
+	lost, off, more := 32*9.5, 5, 0
 	if p.alone() {
-		lost = 40
+		lost = 32 * 20
 	}
 	if p.elem == ir.BF16 {
-		off = 64
+		off = 128
 	}
 	if p.whole() {
-		lost, off = 12, 0 // with those of rests, two for 16
+		// Two more are those of rests, and sums in another unit are off by four. Off are rests, which are the sum of two numbers of bf16, by 128, and so are sums of x; these by 5 for being added up,
+		// rests by 4 for their roundings in units, and by one for that of the weight in the term; and the result by one.
+		lost, off, more = 18*9.5+4, 267, 1
 		if p.alone() {
-			lost = 46
+			lost = 18*20 + 4
 		}
 	}
-	chunks := inner / chunk
+	chunks := part / chunk
 	for n := 1; n <= chunks; n++ {
-		if float64((chunks+n-1)/n*chunk/16*lost+off+n-1) <= bound(inner) {
+		all := float64((chunks+n-1)/n+more)*lost + float64(off+n+inner/part)
+		if all*1.005 <= bound(inner) { // parts of bf16 may be 2^−8 larger, and what is lost is lost of sums that are off already
 			return n
 		}
 	}
@@ -78,50 +83,68 @@ func (p *blockProduct) phases(inner int) int {
 
 // phase is how many elements of the inner index each phase has, but the last one.
 func (p *blockProduct) phase(f Fit) int {
-	chunks, n := f.Inner/chunk, p.phases(f.Inner)
+	chunks, n := f.Part/chunk, p.phases(f.Part, f.Inner)
 	return (chunks + n - 1) / n * chunk
 }
 
 // Fit implements [Kernel].
-func (p *blockProduct) Fit(groups [3]uint64, given Given) Fit {
-	k, known := given.Constant("K")
-	if !known || k < chunk || k%chunk != 0 || k > 1<<24 {
-		return Fit{}
-	}
-	phases := p.phases(int(k))
-	if phases == 0 {
-		return Fit{}
-	}
-	best := Fit{}
-	across := 0
-	if p.alone() {
-		across = columns / 2
-	}
+func (p *blockProduct) Fit(groups [3]uint64, given Given) (best Fit) {
 	least := uint64(0)
-	// Cycles of a chunk: of tensor cores, or of decoding.
-	cycles := []uint64{0, 5400, 4800} // two factors always have phases, and no tiles of 128 rows
-	if p.whole() {
-		cycles = []uint64{4900, 3300, 2800}
-	}
-	if p.alone() { // a guess
-		cycles = []uint64{0, 4600, 2700}
-		if p.whole() {
-			cycles = []uint64{0, 2600, 1900}
-		}
-	}
-	for i, c := range []int{128, 64, 32} {
-		f := Fit{Rows: c, Aligned: given.Aligned, Long: phases > 1, Inner: int(k), Depth: depth, Columns: across}
-		if f.Long && c > 64 || p.memory(f) > p.gpu.Memory-reserved { // a thread has no registers for what phases before have added up, or a block no memory
-			continue
-		}
-		rows, wide := p.tiles(groups, f)
-		blocks := wide * ((rows + uint64(c) - 1) / uint64(c))
-		m := uint64(max(1, given.Multiprocessors))
-		if cost := (blocks + m - 1) / m * cycles[i]; least == 0 || cost < least {
-			least, best = cost, f
+	for _, rows := range []int{128, 64, 32} {
+		for splits := 1; splits <= mostSplits; splits *= 2 {
+			f, ok := p.fit(given, rows, splits)
+			if !ok {
+				continue
+			}
+			grid, _, _ := p.Launch(groups, f)
+			if cost := f.cost(grid, given.Multiprocessors, p.cycles(f)); least == 0 || cost < least {
+				least, best = cost, f
+			}
 		}
 	}
 	return best
+}
+
+// fit is how blocks of so many rows are launched, of which so many share the inner index. It reports whether they can.
+func (p *blockProduct) fit(given Given, rows, splits int) (f Fit, ok bool) {
+	k, known := given.Constant("K")
+	if !known || k < chunk || k%chunk != 0 || k > 1<<24 {
+		return Fit{}, false
+	}
+	chunks := int(k) / chunk
+	part := (chunks + splits - 1) / splits
+	if splits > 1 && (p.alone() || part*chunk < FewestStages*depth || (splits-1)*part >= chunks) {
+		return Fit{}, false
+	}
+	if rows > 64 && (p.alone() || !given.Aligned) { // what lies anywhere comes through registers, of which there are too few
+		return Fit{}, false
+	}
+	phases := p.phases(part*chunk, int(k))
+	f = Fit{Rows: rows, Aligned: given.Aligned, Long: phases > 1, Inner: int(k), Depth: depth, Splits: splits, Part: part * chunk}
+	if p.alone() {
+		f.Columns = columns / 2
+	}
+	return f, phases > 0 && p.memory(f) <= p.gpu.Memory-reserved
+}
+
+// cycles is about how many a block takes for its part of the inner index.
+func (p *blockProduct) cycles(f Fit) uint64 {
+	// Of a chunk: of tensor cores, or of decoding.
+	each := map[int]uint64{128: 10300, 64: 8000, 32: 7100}
+	if p.whole() {
+		each = map[int]uint64{128: 6600, 64: 4700, 32: 4000}
+	}
+	if p.alone() { // a guess
+		each = map[int]uint64{64: 4600, 32: 2700}
+		if p.whole() {
+			each = map[int]uint64{64: 2600, 32: 1900}
+		}
+	}
+	cycles := uint64(f.Part/chunk) * each[f.Rows]
+	if f.Long && f.Rows > 64 { // a thread has no registers for the sums of phases before: they leave, and come back
+		cycles += uint64(p.phases(f.Part, f.Inner)-1) * 50 * uint64(f.Rows)
+	}
+	return cycles
 }
 
 // tiles is how many rows a grid of tiles of 32 by 32 results makes results for, and how many blocks lie side by side.
@@ -139,7 +162,7 @@ func (*blockProduct) Wide(name string) bool { return name == "x" || name == "w" 
 // Launch implements [Kernel].
 func (p *blockProduct) Launch(groups [3]uint64, f Fit) (grid [3]uint64, threadsOf, shared uint32) {
 	rows, wide := p.tiles(groups, f)
-	return [3]uint64{(rows + uint64(f.Rows) - 1) / uint64(f.Rows), wide, 1}, uint32(f.blockThreads()), uint32(p.memory(f))
+	return [3]uint64{(rows + uint64(f.Rows) - 1) / uint64(f.Rows) * uint64(f.Splits), wide, 1}, uint32(f.blockThreads()), uint32(p.memory(f))
 }
 
 // xBytes are those of x of a stage.
@@ -168,7 +191,7 @@ func (p *blockProduct) beside(f Fit) int {
 }
 
 func (p *blockProduct) memory(f Fit) int {
-	return max(p.xSlots(f)*p.xBytes(f)+p.beside(f), 2*f.pitch()*f.Rows+alignment)
+	return max(p.xSlots(f)*p.xBytes(f)+p.beside(f), max(2*f.pitch()*f.Rows, f.sumsBytes())+alignment)
 }
 
 // blockEmitter writes one entry.
@@ -199,8 +222,12 @@ const blockRing = 2
 // Emit implements [Kernel].
 func (p *blockProduct) Emit(launch nvptx.Launch, f Fit) []byte {
 	e := &blockEmitter{of: p, format: p.format, emitter: &emitter{product: p.product, entry: entry{kernel: p.source, launch: launch, typ: p.elem}, fit: f}}
+	e.resident = 1
 	if p.alone() {
-		e.resident, e.target = 1, elder(launch)
+		e.target = elder(launch)
+	}
+	if f.Splits > 1 {
+		e.cluster = f.Splits
 	}
 	e.parameters()
 	e.place()
@@ -228,13 +255,22 @@ func (e *blockEmitter) loadsOfBlocks() {
 	row, side := e.r("shr.u32", "%s, 1", e.thread), e.r("and.b32", "%s, 1", e.thread)
 	stored := e.row(row)
 	e.from = e.Make("rd", "add.s64", "%s, %s", e.args["w"], e.Make("rd", "mul.wide.u32", "%s, %d", stored, e.rowBytes()))
+	skipped := "" // bytes of a row that are those of other blocks
+	if e.rank != "" {
+		skipped = e.r("mul.lo.s32", "%s, %d", e.rank, e.fit.Part/chunk*b.bytes)
+		e.from = e.plus(e.from, skipped)
+	}
 	e.from = e.plus(e.from, e.r("shl.b32", "%s, 4", side))
 	place := e.r("add.s32", "%s, %d", e.base, e.of.xSlots(e.fit)*e.of.xBytes(e.fit))
 	e.to = e.r("mad.lo.s32", "%s, %d, %s", row, b.pitch, e.r("mad.lo.s32", "%s, 16, %s", side, place))
 	e.some, e.last = e.New("p"), e.New("p")
 	e.slotOfCodes = e.r("mov.b32", "0")
 	shiftOf := func(row string) string {
-		return e.r("and.b32", "%s, 15", e.r("mul.lo.s32", "%s, %d", row, e.rowBytes()%16))
+		begin := e.r("mul.lo.s32", "%s, %d", row, e.rowBytes()%16)
+		if skipped != "" {
+			begin = e.r("add.s32", "%s, %s", begin, skipped)
+		}
+		return e.r("and.b32", "%s, 15", begin)
 	}
 	if b.even {
 		e.shift = shiftOf(stored)
@@ -256,7 +292,11 @@ func (e *blockEmitter) loadsOfBlocks() {
 	xRow, unit := e.xPlace()
 	m := e.r("add.s32", "%s, %s", e.m0, xRow)
 	pitch := e.r("mov.b32", "%d", 2*e.fit.Inner)
-	e.xFrom = e.plus(e.Make("rd", "add.s64", "%s, %s", e.args["x"], e.wide(m, pitch)), e.r("shl.b32", "%s, 4", unit))
+	offset := e.r("shl.b32", "%s, 4", unit)
+	if e.rank != "" {
+		offset = e.r("mad.lo.s32", "%s, %d, %s", e.rank, 2*e.fit.Part, offset)
+	}
+	e.xFrom = e.plus(e.Make("rd", "add.s64", "%s, %s", e.args["x"], e.wide(m, pitch)), offset)
 	swizzled := e.r("and.b32", "%s, 7", e.r("xor.b32", "%s, %s", unit, xRow))
 	to := e.r("add.s32", "%s, %s", e.r("shl.b32", "%s, 7", xRow), e.r("shl.b32", "%s, 4", swizzled))
 	to = e.r("mad.lo.s32", "%s, %d, %s", e.r("shr.u32", "%s, 3", unit), 128*e.fit.Rows, to)
@@ -265,7 +305,7 @@ func (e *blockEmitter) loadsOfBlocks() {
 	for j := 0; j < e.fit.Rows; j += e.xApart() {
 		e.rows = append(e.rows, e.Make("p", "setp.lt.s32", "%s, %s", e.r("add.s32", "%s, %d", m, j), e.M))
 	}
-	e.left = e.r("mov.b32", "%d", e.fit.Inner)
+	e.left = e.r("mov.b32", "%s", e.all)
 	e.slotBring, e.slotUse = e.r("mov.b32", "0"), e.r("mov.b32", "0")
 	e.lane0 = e.lanes()
 	e.descriptor = e.r("or.b32", "%s, %d", e.r("shr.u32", "%s, 4", e.base), 1<<16)
@@ -375,59 +415,93 @@ func (e *blockEmitter) singly(to string, offset int, from, there string) {
 
 // multiply adds up the products of all stages.
 func (e *blockEmitter) multiply() {
-	f := e.fit
-	var saved []string
-	rest, end := e.r("mov.b32", "%d", f.Inner), e.r("mov.b32", "0")
-	phases, stages := e.Label(), e.Label()
-	if f.Long {
-		for range e.acc {
-			saved = append(saved, e.Make("f", "mov.f32", "0f00000000"))
+	e.phased(func(rest, end string) {
+		stages := e.Label()
+		e.Mark(stages)
+		for half := range chunk / depth {
+			e.stageThere()
+			e.half(half, e.bringing(half))
+			e.turnX(e.slotUse)
 		}
-	}
+		e.turnCodes(e.use)
+		if e.format.even {
+			for _, b := range e.shifts {
+				e.Line("add.s32 \t%s, %s, %d", b, b, e.format.bytes%16)
+				e.Line("and.b32 \t%s, %s, 15", b, b)
+			}
+		}
+		e.Line("sub.s32 \t%s, %s, %d", rest, rest, chunk)
+		e.Line("@%s bra \t%s", e.Make("p", "setp.gt.s32", "%s, %s", rest, end), stages)
+	}, func(i int, before string) {
+		if before != "" {
+			e.Line("add.rn.f32 \t%s, %s, %s", e.acc[i], before, e.acc[i])
+		}
+	})
+}
+
+// phased adds up the sums of phases. stages adds up the products of one: until rest is end. sum makes a sum of what it added up, and of that of the phases before, "" if there are none.
+// What was before is needed between phases only: where a thread has no registers for it, an assembler puts it into memory there.
+func (e *blockEmitter) phased(stages func(rest, end string), sum func(i int, before string)) {
+	rest, end := e.r("mov.b32", "%s", e.all), e.r("mov.b32", "0")
+	phases, first, done, added := e.Label(), e.Label(), e.Label(), e.Label()
 	e.bringCodes(0)
-	ahead := e.of.ahead(f)
-	for range ahead {
+	for range e.of.ahead(e.fit) {
 		e.bringX()
 	}
-	if f.Long {
-		e.Mark(phases)
-		e.Line("max.s32 \t%s, %s, 0", end, e.r("sub.s32", "%s, %d", rest, e.of.phase(f)))
+	e.Mark(phases)
+	begun := ""
+	if e.fit.Long {
+		begun = e.Make("p", "setp.eq.s32", "%s, %s", rest, e.all)
+		e.Line("max.s32 \t%s, %s, 0", end, e.r("sub.s32", "%s, %d", rest, e.of.phase(e.fit)))
 	}
 	for _, v := range e.acc {
 		e.Line("mov.f32 \t%s, 0f00000000", v)
 	}
-	e.Mark(stages)
-	for half := range chunk / depth {
-		e.Line("cp.async.wait_group \t%d", ahead-1)
-		e.seen()
-		e.Line("bar.sync \t0")
-		e.half(half, func() {
-			if half == 0 { // the chunk behind the one that is multiplied: e.left is what stages ahead leave
-				e.bringCodes(chunk - depth*ahead)
-			}
-			e.bringX()
-		})
-		e.turnX(e.slotUse)
-	}
-	e.turnCodes(e.use)
-	if e.format.even {
-		for _, b := range e.shifts {
-			e.Line("add.s32 \t%s, %s, %d", b, b, e.format.bytes%16)
-			e.Line("and.b32 \t%s, %s, 15", b, b)
-		}
-	}
-	e.Line("sub.s32 \t%s, %s, %d", rest, rest, chunk)
-	e.Line("@%s bra \t%s", e.Make("p", "setp.gt.s32", "%s, %s", rest, end), stages)
+	stages(rest, end)
 	e.added(0)
-	if f.Long {
-		for i, v := range e.acc {
-			e.Line("add.rn.f32 \t%s, %s, %s", saved[i], saved[i], v)
+	if e.fit.Long {
+		var before []string
+		for range e.acc {
+			before = append(before, e.New("f"))
 		}
-		e.Line("@%s bra \t%s", e.Make("p", "setp.gt.s32", "%s, 0", rest), phases)
+		e.Line("@%s bra \t%s", begun, first)
+		for i, v := range before {
+			sum(i, v)
+		}
+		e.Line("bra \t%s", added)
+		e.Mark(first)
+		for i := range e.acc {
+			sum(i, "")
+		}
+		e.Mark(added)
+		e.Line("@%s bra \t%s", e.Make("p", "setp.le.s32", "%s, 0", rest), done)
+		for i, v := range e.acc {
+			e.Line("mov.f32 \t%s, %s", before[i], v)
+		}
+		e.Line("bra \t%s", phases)
+		e.Mark(done)
+	} else {
+		for i := range e.acc {
+			sum(i, "")
+		}
 	}
 	e.Line("cp.async.wait_all")
-	if f.Long {
-		e.acc = saved
+}
+
+// stageThere waits for the stage that is multiplied next.
+func (e *blockEmitter) stageThere() {
+	e.Line("cp.async.wait_group \t%d", e.of.ahead(e.fit)-1)
+	e.seen()
+	e.Line("bar.sync \t0")
+}
+
+// bringing asks for what comes next.
+func (e *blockEmitter) bringing(half int) func() {
+	return func() {
+		if half == 0 { // the chunk behind the one that is multiplied: e.left is what stages ahead leave
+			e.bringCodes(chunk - depth*e.of.ahead(e.fit))
+		}
+		e.bringX()
 	}
 }
 
@@ -475,9 +549,9 @@ func (e *blockEmitter) stageOfX() string {
 	return e.r("add.s32", "%s, %s", e.descriptor, e.r("shr.u32", "%s, 4", e.slotUse))
 }
 
-// add multiplies left factors with a step of a stage.
-func (e *blockEmitter) add(parts [][4]string, x string, step int) {
-	name, rows := e.typ.String(), e.fit.Rows
+// add multiplies left factors of a type with a step of a stage.
+func (e *blockEmitter) add(typ ir.DType, parts [][4]string, x string, step int) {
+	name, rows := typ.String(), e.fit.Rows
 	if !e.of.alone() {
 		d := e.Make("rd", "mov.b64", "{%s, %s}", e.r("add.s32", "%s, %d", x, step%4*2+step/4*8*rows), e.high)
 		for _, a := range parts {
@@ -513,7 +587,7 @@ func (e *blockEmitter) half(half int, bring func()) {
 			factors(a, step, r)
 		}
 		e.begin()
-		e.add(a[:], x, step)
+		e.add(e.typ, a[:], x, step)
 		e.end()
 		if i == 0 {
 			bring()
@@ -528,7 +602,7 @@ func (e *blockEmitter) factors(half int) func(a *[2][4]string, step, r int) {
 		return func(a *[2][4]string, step, r int) {
 			w := weights(step, r)
 			for j := range 2 { // columns 2·member and the next, and those 8 behind
-				e.split(a[0][2*j+r], a[1][2*j+r], w[2*j], w[2*j+1])
+				e.split(e.typ, a[0][2*j+r], a[1][2*j+r], w[2*j], w[2*j+1])
 			}
 		}
 	}
@@ -547,16 +621,16 @@ func (e *blockEmitter) factors(half int) func(a *[2][4]string, step, r int) {
 	}
 }
 
-// split makes of two weights, f32, both rounded to 16 bits, and both of what is left, rounded.
-func (e *blockEmitter) split(to, rest, first, second string) {
-	e.Line("cvt.rn.%sx2.f32 \t%s, %s, %s", e.typ, to, second, first)
+// split makes of two weights, f32, both rounded to a type of 16 bits, and both of what is left, rounded.
+func (e *blockEmitter) split(typ ir.DType, to, rest, first, second string) {
+	e.Line("cvt.rn.%sx2.f32 \t%s, %s, %s", typ, to, second, first)
 	var v [2]string
-	if e.typ == ir.BF16 {
+	if typ == ir.BF16 {
 		v = [2]string{e.r("shl.b32", "%s, 16", to), e.r("and.b32", "%s, 0xFFFF0000", to)}
 	} else {
 		low, high := e.New("rs"), e.New("rs")
 		e.Line("mov.b32 \t{%s, %s}, %s", low, high, to)
 		v = [2]string{e.r("cvt.f32.f16", "%s", low), e.r("cvt.f32.f16", "%s", high)}
 	}
-	e.Line("cvt.rn.%sx2.f32 \t%s, %s, %s", e.typ, rest, e.r("sub.rn.f32", "%s, %s", second, v[1]), e.r("sub.rn.f32", "%s, %s", first, v[0]))
+	e.Line("cvt.rn.%sx2.f32 \t%s, %s, %s", typ, rest, e.r("sub.rn.f32", "%s, %s", second, v[1]), e.r("sub.rn.f32", "%s, %s", first, v[0]))
 }

@@ -1,5 +1,7 @@
 package ptxmatrix
 
+import "math/bits"
+
 // remade makes the thread's sums that are not finite again, by a function that does so of a row of x and a column of the block. That takes long, and happens where
 // something that is multiplied is not finite, or too large for the parts that it is multiplied in. The thread keeps its sums in shared memory meanwhile, which nobody else uses
 // now, so that a loop can take one after another.
@@ -41,7 +43,11 @@ func (e *emitter) remade(again func(row, column string) string) {
 func (e *blockEmitter) again(row, column string) string {
 	x := e.Make("rd", "add.s64", "%s, %s", e.args["x"], e.Make("rd", "mul.wide.u32", "%s, %d", row, 2*e.fit.Inner))
 	block := e.Make("rd", "add.s64", "%s, %s", e.args["w"], e.Make("rd", "mul.wide.u32", "%s, %d", e.row(column), e.rowBytes()))
-	total, left := e.r("mov.b32", "0"), e.r("mov.b32", "%d", e.fit.Inner/chunk)
+	if e.rank != "" {
+		x = e.plus(x, e.r("mul.lo.s32", "%s, %d", e.rank, 2*e.fit.Part))
+		block = e.plus(block, e.r("mul.lo.s32", "%s, %d", e.rank, e.fit.Part/chunk*e.format.bytes))
+	}
+	total, left := e.r("mov.b32", "0"), e.r("shr.u32", "%s, %d", e.all, bits.Len(chunk)-1)
 	chunks, groups, weights := e.Label(), e.Label(), e.Label()
 	e.Mark(chunks)
 	sum, j := e.r("mov.b32", "0"), e.r("mov.b32", "0")

@@ -9,11 +9,12 @@ import (
 // A weight of a block is d·s·q − dmin·m, with s, q and m of 6, 4 and 6 bits. With a whole number n near dmin·m/d, of the group, it is
 // d·(s·q − n) + (d·n − dmin·m). The first part is d times a whole number below 2048, an exact number of f16: the left factor, made by one fma. The
 // second, the rest, is the same for all 32 weights of the group, and no more than half of d, or, where dmin·m/d is larger than n may get, of the same sign as the
-// first part. So neither part is much larger than the weight: what tensor cores lose of the first counts no more than if they had the weight.
+// first part. So neither part is more than twice as large as the weight, and rests are no larger than it.
 //
 // Rests multiply sums of 32 elements of x, which threads make of x in shared memory. Rests and sums are each the sum of two
-// numbers of f16, side by side in a step of 16 of the inner index: rests of eight groups, and what these leave out. Two wgmmas for a chunk have all four
-// products. They come a chunk later, when all threads have made sums.
+// numbers of bf16, side by side in a step of 16 of the inner index: rests of eight groups, and what these leave out. Two wgmmas for a chunk have all four
+// products. They come a chunk later, when all threads have made sums, or where a phase ends. Numbers of f16 would have more bits, but not the exponents: where dmin is far smaller than d
+// a rest may be 2^−40 of it, and is the whole weight where a code is 0.
 //
 // Sums of products are in units of the d of the chunk: between two chunks they are multiplied by the quotient of theirs. A d of 0 is no unit: then the one before
 // is kept, whole numbers are 0, and rests are what is left.
@@ -110,76 +111,46 @@ func (e *wholeEmitter) sumUnits() int { return 16 * e.fit.Rows / e.fit.blockThre
 
 // multiply adds up the products of all stages.
 func (e *wholeEmitter) multiply() {
-	f := e.fit
 	e.prepare()
-	var saved []string
-	left, end := e.r("mov.b32", "%d", f.Inner), e.r("mov.b32", "0")
-	phases, stages := e.Label(), e.Label()
-	for range e.acc {
-		if f.Long {
-			saved = append(saved, e.Make("f", "mov.f32", "0f00000000"))
+	e.phased(func(left, end string) {
+		for r := range e.rests { // a phase begins without those of the phase before
+			for _, v := range e.rests[r] {
+				e.Line("mov.b32 \t%s, 0", v)
+			}
 		}
-	}
-	e.bringCodes(0)
-	ahead := e.of.ahead(f)
-	for range ahead {
-		e.bringX()
-	}
-	for _, v := range e.acc {
-		e.Line("mov.f32 \t%s, 0f00000000", v)
-	}
-	if f.Long {
-		e.Mark(phases)
-		e.Line("max.s32 \t%s, %s, 0", end, e.r("sub.s32", "%s, %d", left, e.of.phase(f)))
-	}
-	e.Mark(stages)
-	for half := range chunk / depth {
-		e.Line("cp.async.wait_group \t%d", ahead-1)
+		stages := e.Label()
+		e.Mark(stages)
+		for half := range chunk / depth {
+			e.stageThere()
+			e.half(half, e.bringing(half))
+			e.turnX(e.slotUse)
+		}
+		e.turnCodes(e.use)
+		e.Line("xor.b32 \t%s, %s, 64", e.sumTo, e.sumTo)
+		e.Line("xor.b32 \t%s, %s, 4", e.side, e.side)
+		e.Line("sub.s32 \t%s, %s, %d", left, left, chunk)
+		e.Line("@%s bra \t%s", e.Make("p", "setp.gt.s32", "%s, %s", left, end), stages)
 		e.seen()
 		e.Line("bar.sync \t0")
-		e.half(half, func() {
-			if half == 0 {
-				e.bringCodes(chunk - depth*ahead)
-			}
-			e.bringX()
-		})
-		e.turnX(e.slotUse)
-	}
-	e.turnCodes(e.use)
-	e.Line("xor.b32 \t%s, %s, 64", e.sumTo, e.sumTo)
-	e.Line("xor.b32 \t%s, %s, 4", e.side, e.side)
-	e.Line("sub.s32 \t%s, %s, %d", left, left, chunk)
-	e.Line("@%s bra \t%s", e.Make("p", "setp.gt.s32", "%s, %s", left, end), stages)
-	if f.Long { // the rests of the phase's last chunk are of the next phase
-		e.added(0)
-		for i, v := range e.acc {
-			e.Line("fma.rn.f32 \t%s, %s, %s, %s", saved[i], v, e.unit[i/2%2], saved[i])
-			e.Line("mov.f32 \t%s, 0f00000000", v)
-		}
-		e.Line("@%s bra \t%s", e.Make("p", "setp.gt.s32", "%s, 0", left), phases)
-	}
-	e.seen()
-	e.Line("bar.sync \t0")
-	e.pack()
-	e.begin()
-	e.multiplyRests()
-	e.end()
-	e.added(0)
-	for i, v := range e.acc {
-		if f.Long {
-			e.Line("fma.rn.f32 \t%s, %s, %s, %s", v, v, e.unit[i/2%2], saved[i])
+		e.pack()
+		e.begin()
+		e.multiplyRests()
+		e.end()
+	}, func(i int, before string) {
+		v, unit := e.acc[i], e.unit[i/2%2]
+		if before != "" {
+			e.Line("fma.rn.f32 \t%s, %s, %s, %s", v, v, unit, before)
 		} else {
-			e.Line("mul.rn.f32 \t%s, %s, %s", v, v, e.unit[i/2%2])
+			e.Line("mul.rn.f32 \t%s, %s, %s", v, v, unit)
 		}
-	}
-	e.Line("cp.async.wait_all")
+	})
 }
 
 // pack makes a left factor of rests, in units.
 func (e *wholeEmitter) pack() {
 	for r := range e.rests {
 		first, second := e.multiplied(e.rests[r][0], e.inverse[r]), e.multiplied(e.rests[r][1], e.inverse[r])
-		e.split(e.packed[r], e.packed[2+r], first, second)
+		e.split(ir.BF16, e.packed[r], e.packed[2+r], first, second)
 	}
 }
 
@@ -192,7 +163,7 @@ func (e *wholeEmitter) multiplyRests() {
 		at = e.r("add.s32", "%s, %s", e.sums, e.side)
 	}
 	for i := range 2 {
-		e.add([][4]string{e.packed}, at, i)
+		e.add(ir.BF16, [][4]string{e.packed}, at, i)
 	}
 }
 
@@ -209,7 +180,7 @@ func (e *entry) reciprocal(v string) string {
 
 // half multiplies a stage.
 func (e *wholeEmitter) half(half int, bring func()) {
-	if half == 0 { // in units of the chunk before: in those of a larger one rests might be too small for f16
+	if half == 0 { // in units of the chunk before, as sums still are
 		e.pack()
 		e.begin()
 		e.multiplyRests()
@@ -293,8 +264,8 @@ func (e *wholeEmitter) half(half int, bring func()) {
 			}
 		}
 		e.begin()
-		e.add([][4]string{*a}, x, step)
-		if half == 0 || i+1 < depth/16 || e.fit.Long { // else rests follow, which are of the same group
+		e.add(e.typ, [][4]string{*a}, x, step)
+		if half == 0 || i+1 < depth/16 { // else rests follow, which are of the same group
 			e.end()
 		}
 		switch i {
@@ -343,7 +314,7 @@ func (e *wholeEmitter) addX(half, n int) {
 		return
 	}
 	high, low := e.New("r"), e.New("r")
-	e.split(high, low, e.first, sums[0])
+	e.split(ir.BF16, high, low, e.first, sums[0])
 	guard := ""
 	if e.stores != "" {
 		guard = "@" + e.stores + " "

@@ -367,16 +367,21 @@ func (p *product) cost(groups [3]uint64, given Given, f Fit) uint64 {
 	if stages == 0 { // nobody knows how many
 		stages = 64
 	}
+	grid, _, _ := p.Launch(groups, f)
+	return f.cost(grid, given.Multiprocessors, stages*cycles)
+}
+
+// cost is about how many cycles a launch takes whose blocks take so many for the stages that they have.
+func (f Fit) cost(grid [3]uint64, multiprocessors int, stages uint64) uint64 {
 	// Beginning, waiting for the first stage, and storing results; of a cluster, also meeting twice and sending sums.
-	each := stages*cycles + 800 + 45*uint64(f.Rows*f.columns()/columns)
-	at := max(1, given.Multiprocessors)
+	each := stages + 800 + 45*uint64(f.Rows*f.columns()/columns)
+	at := max(1, multiprocessors)
 	if f.Splits > 1 {
 		each += uint64(bits.Len(uint(f.Splits))-1) * (600 + 60*uint64(f.Rows*f.columns()/columns))
 		// Multiprocessors come in groups of up to 18, of which a cluster has those of one: of 132 clusters of eight have 112.
 		const group = 18
 		at = max(f.Splits, at/group*(group-group%f.Splits)+at%group/f.Splits*f.Splits)
 	}
-	grid, _, _ := p.Launch(groups, f)
 	tiles := grid[0] / uint64(f.Splits) // each reads all weights, of which memory brings what is not in a cache
 	return (grid[0]*grid[1] + uint64(at) - 1) / uint64(at) * (each + each*(tiles-1)/32)
 }
