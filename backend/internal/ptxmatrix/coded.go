@@ -125,8 +125,9 @@ func (e *entry) codePairs(t ir.DType, word string, selections ...int) (out []str
 		}
 		// Beside that of 128, of which a bf16 has seven bits more: of the eighth it is told by what is subtracted, 128 or 256.
 		v := e.r("prmt.b32", "%s, %s, %d", word, e.r("mov.b32", "%d", 0x43434343), s)
-		less := e.r("xor.b32", "%s, %d", e.r("and.b32", "%s, %d", v, 0x00800080), 0x43804380)
-		out = append(out, e.r("sub.rn.bf16x2", "%s, %s", e.r("and.b32", "%s, %d", v, uint32(0xff7fff7f)), less))
+		// A subtraction takes 9.0, an fma with 1 does not.
+		less := e.r("xor.b32", "%s, %d", e.r("and.b32", "%s, %d", v, 0x00800080), uint32(0xC380C380))
+		out = append(out, e.r("fma.rn.bf16x2", "%s, %s, %s", e.r("and.b32", "%s, %d", v, uint32(0xff7fff7f)), e.r("mov.b32", "%d", 0x3F803F80), less))
 	}
 	return out
 }
