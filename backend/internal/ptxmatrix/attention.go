@@ -788,7 +788,6 @@ func (e *attend) apart(s [][4]string) {
 	e.Line("add.s32 \t%s, %s, 4", at, at)
 	e.Line("add.s32 \t%s, %s, 1", key, key)
 	e.Line("@%s bra \t%s", e.Make("p", "setp.lt.s32", "%s, %d", key, keys), loop)
-	e.Line("bar.warp.sync \t-1")
 }
 
 // store divides by the sums of weights, and stores.

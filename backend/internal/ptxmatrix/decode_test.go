@@ -102,7 +102,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// decodeShape is attention of few queries, of heads of 64 that share keys: so many of them, and of the queries, to a cluster.
+// decodeShape is attention of few queries, of heads of 64 that share keys: so many of them, and of the queries, to a cluster; or of many queries, if no number of heads is said.
 type decodeShape struct {
 	coded                            bool
 	heads, each, queries, rows, keys int
@@ -119,8 +119,10 @@ func decodeProgram(t *testing.T, x decodeShape) (lines []string, run func(text s
 	const width = 64
 	groups := [3]uint64{uint64(x.heads), uint64(x.queries), 1}
 	f := p.Fit(groups, ptxmatrix.Given{Multiprocessors: 32, Constant: func(n string) (int64, bool) { return int64(x.heads), n == "gqa_factor" }})
-	require.Equal(t, x.heads, f.Heads)
-	f.Heads, f.Rows = x.each, x.rows
+	if x.each > 0 {
+		require.Equal(t, x.heads, f.Heads)
+		f.Heads, f.Rows = x.each, x.rows
+	}
 	lines = strings.SplitAfter(string(p.Emit(nvptx.Launch{Values: true, Programmatic: true}, f)), "\n")
 	return lines, func(text string) ([]byte, error) {
 		program, err := ptxrun.Parse([]byte(text))
@@ -166,14 +168,19 @@ func decodeProgram(t *testing.T, x decodeShape) (lines []string, run func(text s
 	}
 }
 
-// TestDecodeWaits leaves out each instruction that orders threads, blocks and copies of attention of few queries: the interpreter notices.
+// TestDecodeWaits leaves out each instruction that orders threads, blocks and copies of attention of few queries, and of many: the interpreter notices.
 func TestDecodeWaits(t *testing.T) {
 	sample.Seldom(t)
-	for count, x := range map[int]decodeShape{ // some warps have more chunks than are asked for at a time
-		14: {heads: 4, each: 4, queries: 1, rows: 1, keys: 5000},
-		13: {heads: 4, each: 4, queries: 2, rows: 2, keys: 5000}, // queries do not come to shared memory
+	for _, x := range []struct {
+		waits int
+		decodeShape
+	}{
+		{14, decodeShape{heads: 4, each: 4, queries: 1, rows: 1, keys: 5000}}, // some warps have more chunks than are asked for at a time
+		{13, decodeShape{heads: 4, each: 4, queries: 2, rows: 2, keys: 5000}}, // queries do not come to shared memory
+		{6, decodeShape{heads: 1, queries: 40, keys: 200}},
+		{6, decodeShape{coded: true, heads: 1, queries: 40, keys: 200}},
 	} {
-		lines, run := decodeProgram(t, x)
+		lines, run := decodeProgram(t, x.decodeShape)
 		var waits []int
 		for i, l := range lines {
 			switch op, _, _ := strings.Cut(strings.TrimSuffix(strings.Fields(l + " -")[0], ";"), ".aligned"); op {
@@ -183,7 +190,7 @@ func TestDecodeWaits(t *testing.T) {
 		}
 		_, err := run(strings.Join(lines, ""))
 		require.NoError(t, err)
-		require.Len(t, waits, count)
+		require.Len(t, waits, x.waits)
 		for _, i := range waits {
 			text := slices.Clone(lines)
 			text[i] = ""
