@@ -148,6 +148,7 @@ type attend struct {
 	before             [2]string // of which so many are before their windows
 	all, most, least   string    // keys that any query of the block sees, any of the warp, and its first query
 	opens, settled     string    // keys before the window of the warp's first query, and of its last one
+	unread             string    // before that of the block's first query
 	from               [2]string // the thread's next row of keys, and of values
 	distance           [2]string // bytes from key to key there
 	scaleFrom          [2]string // where the scales of these rows lie
@@ -207,7 +208,8 @@ func (e *attend) place() {
 		for i := range e.before {
 			e.before[i] = e.unreached(e.visible[i])
 		}
-		e.begin = e.r("and.b32", "%s, %d", e.unreached(sees(begin)), -e.keys())
+		e.unread = e.unreached(sees(begin))
+		e.begin = e.r("and.b32", "%s, %d", e.unread, -e.keys())
 	}
 	start := e.r("mov.u32", "mlxc_shared")
 	e.base = e.r("and.b32", "%s, %d", e.r("add.s32", "%s, %d", start, alignment-1), -alignment)
@@ -312,7 +314,10 @@ func (e *attend) bring(begin, stage string) {
 			at[1] = e.r("add.s32", "%s, %s", row, e.r("xor.b32", "%s, %d", unit, 16*e.step()))
 		}
 	}
-	first := e.r("add.s32", "%s, %s", begin, e.row)
+	first, end := e.r("add.s32", "%s, %s", begin, e.row), e.all
+	if e.window { // in unsigned numbers those before are behind
+		first, end = e.r("sub.s32", "%s, %s", first, e.unread), e.r("sub.s32", "%s, %s", end, e.unread)
+	}
 	if e.width == 96 {
 		e.Line("@%s bra \t%s", e.Make("p", "setp.ge.u32", "%s, %d", e.row, e.step()), skip)
 	}
@@ -327,7 +332,7 @@ func (e *attend) bring(begin, stage string) {
 		for _, wide := range []bool{true, false} {
 			from, scales := e.from[i], e.scaleFrom[i]
 			for p := 0; p < e.keys(); p += e.step() {
-				there := e.Make("p", "setp.lt.u32", "%s, %s", e.r("add.s32", "%s, %d", first, p), e.all)
+				there := e.Make("p", "setp.lt.u32", "%s, %s", e.r("add.s32", "%s, %d", first, p), end)
 				at, to := at[p/e.step()%2], begins+i*tile+p*pitch
 				switch {
 				case wide:

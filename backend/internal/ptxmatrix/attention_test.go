@@ -23,6 +23,14 @@ type within struct {
 	sinks  bool
 }
 
+// unread is how many keys are before all windows, if the first query has so many before it.
+func (x within) unread(before int) int {
+	if x.window == 0 {
+		return 0
+	}
+	return max(0, before+1-x.window)
+}
+
 // form is how the names of such kernels begin behind what all have in common.
 func (x within) form() string {
 	switch {
@@ -124,6 +132,9 @@ func TestAttention(t *testing.T) {
 				ks[at] = math.NaN()
 				binary.LittleEndian.PutUint16(kb[2*at:], n.of(math.NaN()))
 			}
+			// Keys that are before all windows are not read: they are nobody's memory, as nothing lies before the first that there is.
+			unread := 2 * x.within.unread(x.before) * kv * x.width
+			keysAt := add(kb[unread:]) - uint64(unread)
 			scale := float32(1 / math.Sqrt(float64(x.width)))
 			out := make([]byte, 2*x.queries*x.heads*x.width+2)
 			to := m.Add(out)
@@ -131,7 +142,7 @@ func TestAttention(t *testing.T) {
 				to, out = to+2, out[2:]
 			}
 			args := map[string]any{
-				"queries": add(qb), "keys": add(kb), "values": add(vb), "out": to, "gqa_factor": x.gqa, "N": keys,
+				"queries": add(qb), "keys": keysAt, "values": add(vb), "out": to, "gqa_factor": x.gqa, "N": keys,
 				"k_head_stride": x.width, "k_seq_stride": kv * x.width, "v_head_stride": x.width, "v_seq_stride": kv * x.width, "scale": scale,
 			}
 			sinks := x.within.arguments(r, n, x.heads, add, args)

@@ -82,6 +82,8 @@ func TestDecode(t *testing.T) {
 					binary.LittleEndian.PutUint16(vb[2*at:], n.of(v))
 				}
 			}
+			unread := 2 * x.within.unread(x.before) * kv * x.width // as in TestAttention
+			keysAt := add(kb[unread:]) - uint64(unread)
 			scale := float32(1 / math.Sqrt(float64(x.width)))
 			out := make([]byte, 2*x.queries*x.heads*x.width+2)
 			for i := range out {
@@ -92,7 +94,7 @@ func TestDecode(t *testing.T) {
 				to, out = to+2, out[2:]
 			}
 			args := map[string]any{
-				"queries": add(qb), "keys": add(kb), "values": add(vb), "out": to, "gqa_factor": x.gqa, "N": keys,
+				"queries": add(qb), "keys": keysAt, "values": add(vb), "out": to, "gqa_factor": x.gqa, "N": keys,
 				"k_head_stride": x.width, "k_seq_stride": kv * x.width, "v_head_stride": x.width, "v_seq_stride": kv * x.width, "scale": scale,
 			}
 			sinks := x.within.arguments(r, n, x.heads, add, args)
