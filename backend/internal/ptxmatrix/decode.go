@@ -23,7 +23,7 @@ import (
 //
 // Maxima, sums of weights, and sums of weighted values are those of a warp. At the end they are brought to one maximum and added, in a
 // block and then in the cluster, whose blocks each make a part of the results: what others have of that part they store in its shared
-// memory. The order of sums depends on the number of keys alone.
+// memory. The order of sums depends on the number of keys that a query sees alone. Within a window its cluster takes the keys from the window's first one on for all that there are.
 //
 // Keys behind the last one that a query sees are not read: zeros take their place, and their weights are 0. Of several queries those behind the last key of
 // the last query are not read. A key that only some of them see has weights of 0 for the others, which change no sum if its value is finite; if it is
