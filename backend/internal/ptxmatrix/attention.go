@@ -159,6 +159,7 @@ type attend struct {
 	ratio              string // what sums of products are multiplied by
 	q, o               [][4]string
 	top, sum           [2]string
+	rare               []func() // write what stands behind all else
 }
 
 // Emit implements [Kernel].
@@ -176,6 +177,9 @@ func (a *attention) Emit(launch nvptx.Launch, f Fit) []byte {
 	e.queries()
 	e.tiles()
 	e.store()
+	for _, write := range e.rare {
+		write()
+	}
 	return e.text(32 * attentionWarps)
 }
 
@@ -652,8 +656,8 @@ func (e *attend) parts(weights [4]string) (out [2][4]string) {
 type sums [2][][4]string
 
 // values adds the products of weights and values. A thread has the weights of keys 2·member and 2·member + 1 of each eight; as a
-// left factor these are elements member and member + 4, so the right one has its rows in that order. In a mixed tile, of which some queries do not see all keys, zeros are multiplied in the place of
-// values that are infinite or NaN; the register that it returns then has bits if there were any.
+// left factor these are elements member and member + 4, so the right one has its rows in that order. In a mixed tile, of which some queries do not see all keys, sums are made again if they are not finite, with
+// zeros in the place of values that are infinite or NaN; the register that it returns then has bits if there were any.
 func (e *attend) values(s [][4]string, row, unit string, factor [2]string, mixed bool) (infinite string) {
 	pitch := 2 * e.width
 	if mixed {
@@ -670,14 +674,20 @@ func (e *attend) values(s [][4]string, row, unit string, factor [2]string, mixed
 			m := e.matrices(".trans", at, e.tile()+w*32*pitch)
 			v = append(v, m[:]...)
 		}
-		var all sums
-		for k := range v {
-			if mixed {
-				v[k] = e.finite(v[k], infinite)
+		products := func(finite bool) (all sums) {
+			for k, two := range v {
+				if finite {
+					two = e.finite(two, infinite)
+				}
+				e.product(&all, k, parts[k], two)
 			}
-			e.product(&all, k, parts[k], v[k])
+			return all
 		}
-		e.add(j, all, factor)
+		var again func() sums
+		if mixed {
+			again = func() sums { return products(true) }
+		}
+		e.add(j, products(false), factor, again)
 	}
 	return infinite
 }
@@ -702,7 +712,7 @@ func (e *attend) codedValues(s [][4]string, row, unit string, factor [2]string, 
 			}
 		}
 		for i := range all {
-			e.add(4*group+i, all[i], factor)
+			e.add(4*group+i, all[i], factor, nil)
 		}
 	}
 }
@@ -721,14 +731,41 @@ func (e *attend) product(to *sums, k int, parts [2][4]string, v string) {
 	}
 }
 
-// add adds the sums of the j-th eight elements to those of the tiles before.
-func (e *attend) add(j int, of sums, factor [2]string) {
-	acc := [2][4]string{e.joined(of[0]), e.joined(of[1])}
+// add adds the sums of the j-th eight elements to those of the tiles before. If there is another way to make them, it is taken where any sum of the warp is not finite: a value that is not makes all of its
+// products infinite or NaN, with weights that are 0 too. The code for that stands behind all else.
+func (e *attend) add(j int, of sums, factor [2]string, again func() sums) {
+	whole := func(of sums) (first, both [4]string) {
+		first = e.joined(of[0])
+		for i, rest := range e.joined(of[1]) {
+			both[i] = e.r("add.rn.f32", "%s, %s", first[i], rest)
+		}
+		return first, both
+	}
+	first, both := whole(of)
+	if again != nil {
+		other, back := e.Label(), e.Label()
+		zero := e.r("mul.rn.f32", "%s, 0f00000000", both[0])
+		for _, v := range both[1:] {
+			zero = e.r("fma.rn.f32", "%s, 0f00000000, %s", v, zero)
+		}
+		some := e.New("p")
+		e.Line("vote.sync.any.pred \t%s, %s, -1", some, e.Make("p", "setp.nan.f32", "%s, %s", zero, zero))
+		e.Line("@%s bra \t%s", some, other)
+		e.Mark(back)
+		e.rare = append(e.rare, func() {
+			e.Mark(other)
+			first2, both2 := whole(again())
+			for i := range both {
+				e.Line("mov.b32 \t%s, %s", first[i], first2[i])
+				e.Line("mov.b32 \t%s, %s", both[i], both2[i])
+			}
+			e.Line("bra \t%s", back)
+		})
+	}
 	for i, o := range e.o[j] {
-		both := e.r("add.rn.f32", "%s, %s", acc[0][i], acc[1][i])
 		// The second part of a weight may be 0 or below, and a value infinite: the first part's product says what comes of that.
-		e.Line("@%s mov.b32 \t%s, %s", e.Make("p", "setp.nan.f32", "%s, %s", both, both), both, acc[0][i])
-		e.Line("fma.rn.f32 \t%s, %s, %s, %s", o, o, factor[i/2], both)
+		e.Line("@%s mov.b32 \t%s, %s", e.Make("p", "setp.nan.f32", "%s, %s", both[i], both[i]), both[i], first[i])
+		e.Line("fma.rn.f32 \t%s, %s, %s, %s", o, o, factor[i/2], both[i])
 	}
 }
 
