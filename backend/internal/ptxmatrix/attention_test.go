@@ -152,6 +152,36 @@ func TestAttention(t *testing.T) {
 	}
 }
 
+// TestAttentionFits: blocks of prompts have as much shared memory as a GPU has, or other code is launched; of fewer queries within a window each has a cluster of its own.
+func TestAttentionFits(t *testing.T) {
+	prompt := [3]uint64{8, 70, 1}
+	for _, x := range []struct {
+		name string
+		gpu  ptxmatrix.GPU
+		fits bool
+	}{
+		{"sdpa_rows_float16_t_256_256", ampere, true}, {"sdpa_rows_capped_bfloat16_t_256_256", ada, false}, {"sdpa_rows_window_float16_t_q8_0_256_256", ada, true},
+		{"sdpa_rows_sinks_bfloat16_t_128_128", ada, true},
+	} {
+		_, p := describedFor(t, x.gpu, x.name)
+		f := p.Fit(prompt, ptxmatrix.Given{})
+		require.Equal(t, x.fits, f.Fits(), x.name)
+		if !x.fits {
+			continue
+		}
+		grid, threads, shared := p.Launch(prompt, f)
+		require.Equal(t, [3]uint64{8, 2, 1}, grid, x.name)
+		require.EqualValues(t, 128, threads, x.name)
+		require.LessOrEqual(t, int(shared), x.gpu.Memory-1<<10, x.name)
+	}
+	for name, rows := range map[string]int{"sdpa_rows_bfloat16_t_64_64": 2, "sdpa_rows_window_bfloat16_t_64_64": 1} {
+		_, p := described(t, name)
+		f := p.Fit([3]uint64{32, 15, 1}, ptxmatrix.Given{Multiprocessors: 132, Constant: func(string) (int64, bool) { return 4, true }})
+		require.Equal(t, rows, f.Rows, name)
+		require.Equal(t, 4, f.Heads, name)
+	}
+}
+
 // attended compares results of attention with what f64 gives.
 func attended(t *testing.T, n number16, out []byte, q, ks, vs []float64, heads, gqa, width, queries, keys int, causal bool, scale float32, within within, sinks []float64) {
 	t.Helper()
