@@ -16,9 +16,53 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
+// within is what some kernels are told besides: how many keys a query sees at most, 0: all of them; within which bounds scores are kept, 0: none; and whether there are sinks.
+type within struct {
+	window int
+	cap    float32
+	sinks  bool
+}
+
+// unread is how many keys are before all windows, if the first query has so many before it.
+func (x within) unread(before int) int {
+	if x.window == 0 {
+		return 0
+	}
+	return max(0, before+1-x.window)
+}
+
+// form is how the names of such kernels begin behind what all have in common.
+func (x within) form() string {
+	switch {
+	case x.sinks:
+		return "sinks_"
+	case x.cap > 0:
+		return "capped_"
+	case x.window > 0:
+		return "window_"
+	}
+	return ""
+}
+
+// arguments adds what a kernel is told to its arguments, and returns the sinks.
+func (x within) arguments(r *rand.Rand, n number16, heads int, add func([]byte) uint64, args map[string]any) (sinks []float64) {
+	if x.window > 0 {
+		args["window"] = x.window
+	}
+	if x.cap > 0 {
+		args["cap"] = x.cap
+	}
+	if x.sinks {
+		var b []byte
+		sinks, b = n.numbers(r, heads, normal(6))
+		args["sinks"] = add(b)
+	}
+	return sinks
+}
+
 // TestAttention runs attention with heads of all widths, blocks and tiles that are not full, positions before the first query,
-// keys between those of other heads and at odd places, and arguments that a table adds to. Values that are infinite or NaN reach the queries
-// that see them, and no others.
+// keys between those of other heads and at odd places, and arguments that a table adds to; within windows that begin and end in all places of a tile, with scores that are kept within bounds, and with
+// sinks. Values that are infinite or NaN reach the queries that see them, and no others.
 func TestAttention(t *testing.T) {
 	type attention struct {
 		name               string
@@ -28,18 +72,29 @@ func TestAttention(t *testing.T) {
 		launch             nvptx.Launch
 		dtype              ir.DType
 		gpu                ptxmatrix.GPU
+		within             within
 	}
 	for _, x := range sample.Of(t, "attention in tiles", []attention{
-		{"sdpa_rows_float16_t_64_64", 4, 2, 64, 20, 37, true, false, false, nvptx.Launch{Values: true}, ir.F16, ptxmatrix.Hopper},
-		{"sdpa_rows_float16_t_64_64", 1, 1, 64, 70, 0, true, false, true, nvptx.Launch{}, ir.F16, ptxmatrix.Hopper},
-		{"sdpa_rows_bfloat16_t_128_128", 2, 2, 128, 66, 64, false, false, false, nvptx.Launch{Values: true, Moving: true}, ir.BF16, ptxmatrix.Hopper},
-		{"sdpa_rows_float16_t_128_128", 2, 1, 128, 17, 100, true, true, false, nvptx.Launch{Moving: true}, ir.F16, ptxmatrix.Hopper},
-		{"sdpa_rows_bfloat16_t_96_96", 3, 3, 96, 16, 1, true, true, true, nvptx.Launch{Values: true, Programmatic: true}, ir.BF16, ptxmatrix.Hopper},
-		{"sdpa_rows_float16_t_96_96", 1, 1, 96, 64, 70, false, false, false, nvptx.Launch{Values: true}, ir.F16, ptxmatrix.Hopper},
-		{"sdpa_rows_float16_t_64_64", 2, 1, 64, 70, 3, true, false, true, nvptx.Launch{Values: true}, ir.F16, ada},
-		{"sdpa_rows_bfloat16_t_128_128", 2, 2, 128, 20, 64, true, false, true, nvptx.Launch{Moving: true}, ir.BF16, ada},
-		{"sdpa_rows_float16_t_96_96", 1, 1, 96, 17, 70, false, true, false, nvptx.Launch{Values: true, Programmatic: true}, ir.F16, ampere},
-	}, 5) {
+		{"sdpa_rows_float16_t_64_64", 4, 2, 64, 20, 37, true, false, false, nvptx.Launch{Values: true}, ir.F16, ptxmatrix.Hopper, within{}},
+		{"sdpa_rows_float16_t_64_64", 1, 1, 64, 70, 0, true, false, true, nvptx.Launch{}, ir.F16, ptxmatrix.Hopper, within{}},
+		{"sdpa_rows_bfloat16_t_128_128", 2, 2, 128, 66, 64, false, false, false, nvptx.Launch{Values: true, Moving: true}, ir.BF16, ptxmatrix.Hopper, within{}},
+		{"sdpa_rows_float16_t_128_128", 2, 1, 128, 17, 100, true, true, false, nvptx.Launch{Moving: true}, ir.F16, ptxmatrix.Hopper, within{}},
+		{"sdpa_rows_bfloat16_t_96_96", 3, 3, 96, 16, 1, true, true, true, nvptx.Launch{Values: true, Programmatic: true}, ir.BF16, ptxmatrix.Hopper, within{}},
+		{"sdpa_rows_float16_t_96_96", 1, 1, 96, 64, 70, false, false, false, nvptx.Launch{Values: true}, ir.F16, ptxmatrix.Hopper, within{}},
+		{"sdpa_rows_float16_t_64_64", 2, 1, 64, 70, 3, true, false, true, nvptx.Launch{Values: true}, ir.F16, ada, within{}},
+		{"sdpa_rows_bfloat16_t_128_128", 2, 2, 128, 20, 64, true, false, true, nvptx.Launch{Moving: true}, ir.BF16, ada, within{}},
+		{"sdpa_rows_float16_t_96_96", 1, 1, 96, 17, 70, false, true, false, nvptx.Launch{Values: true, Programmatic: true}, ir.F16, ampere, within{}},
+		{"sdpa_rows_float16_t_256_256", 2, 1, 256, 66, 37, true, false, true, nvptx.Launch{Values: true}, ir.F16, ptxmatrix.Hopper, within{}},
+		{"sdpa_rows_bfloat16_t_256_256", 1, 1, 256, 17, 20, false, true, false, nvptx.Launch{Values: true}, ir.BF16, ampere, within{}},
+		{"sdpa_rows_window_float16_t_64_64", 2, 1, 64, 130, 150, true, false, true, nvptx.Launch{Values: true, Moving: true}, ir.F16, ptxmatrix.Hopper, within{window: 41}},
+		{"sdpa_rows_window_bfloat16_t_128_128", 2, 2, 128, 66, 300, true, true, true, nvptx.Launch{Values: true}, ir.BF16, ptxmatrix.Hopper, within{window: 128}},
+		{"sdpa_rows_window_float16_t_256_256", 1, 1, 256, 40, 100, true, false, true, nvptx.Launch{Values: true}, ir.F16, ptxmatrix.Hopper, within{window: 33}},
+		{"sdpa_rows_window_float16_t_96_96", 1, 1, 96, 70, 3, true, false, true, nvptx.Launch{}, ir.F16, ada, within{window: 1}},
+		{"sdpa_rows_capped_bfloat16_t_256_256", 2, 1, 256, 66, 10, true, false, true, nvptx.Launch{Values: true}, ir.BF16, ptxmatrix.Hopper, within{window: 40, cap: 4}},
+		{"sdpa_rows_capped_float16_t_128_128", 1, 1, 128, 20, 70, true, false, false, nvptx.Launch{Values: true, Programmatic: true}, ir.F16, ptxmatrix.Hopper, within{window: math.MaxInt32, cap: 50}},
+		{"sdpa_rows_sinks_bfloat16_t_64_64", 4, 4, 64, 70, 140, true, false, true, nvptx.Launch{Values: true}, ir.BF16, ptxmatrix.Hopper, within{window: 63, sinks: true}},
+		{"sdpa_rows_sinks_float16_t_64_64", 3, 1, 64, 20, 0, true, true, false, nvptx.Launch{Moving: true}, ir.F16, ada, within{window: math.MaxInt32, sinks: true}},
+	}, 7) {
 		t.Run(fmt.Sprint(x.name, " ", x.gpu.Major), func(t *testing.T) {
 			causal := ir.FunctionConstant{Index: 22, Name: "do_causal", Type: ir.Bool}
 			if x.causal {
@@ -66,27 +121,69 @@ func TestAttention(t *testing.T) {
 					vs[at] = v
 					binary.LittleEndian.PutUint16(vb[2*at:], n.of(v))
 				}
+				if x.within.window > 0 { // values of keys that are before the windows of later queries
+					for i, v := range []float64{math.NaN(), math.Inf(1)} {
+						at := ((x.before+3*i)*kv)*x.width + 7*i + 2
+						vs[at] = v
+						binary.LittleEndian.PutUint16(vb[2*at:], n.of(v))
+					}
+				}
 				at := ((keys - 1) * kv) * x.width // a key that only the last query sees
 				ks[at] = math.NaN()
 				binary.LittleEndian.PutUint16(kb[2*at:], n.of(math.NaN()))
 			}
+			// Keys that are before all windows are not read: they are nobody's memory, as nothing lies before the first that there is.
+			unread := 2 * x.within.unread(x.before) * kv * x.width
+			keysAt := add(kb[unread:]) - uint64(unread)
 			scale := float32(1 / math.Sqrt(float64(x.width)))
 			out := make([]byte, 2*x.queries*x.heads*x.width+2)
 			to := m.Add(out)
 			if x.odd {
 				to, out = to+2, out[2:]
 			}
-			launched(t, m, k, p, x.launch, true, [3]uint64{uint64(x.heads), uint64(x.queries), 1}, [3]uint64{256, 1, 1}, map[string]any{
-				"queries": add(qb), "keys": add(kb), "values": add(vb), "out": to, "gqa_factor": x.gqa, "N": keys,
+			args := map[string]any{
+				"queries": add(qb), "keys": keysAt, "values": add(vb), "out": to, "gqa_factor": x.gqa, "N": keys,
 				"k_head_stride": x.width, "k_seq_stride": kv * x.width, "v_head_stride": x.width, "v_seq_stride": kv * x.width, "scale": scale,
-			})
-			attended(t, n, out, q, ks, vs, x.heads, x.gqa, x.width, x.queries, keys, x.causal, scale)
+			}
+			sinks := x.within.arguments(r, n, x.heads, add, args)
+			launched(t, m, k, p, x.launch, true, [3]uint64{uint64(x.heads), uint64(x.queries), 1}, [3]uint64{256, 1, 1}, args)
+			attended(t, n, out, q, ks, vs, x.heads, x.gqa, x.width, x.queries, keys, x.causal, scale, x.within, sinks)
 		})
 	}
 }
 
+// TestAttentionFits: blocks of prompts have as much shared memory as a GPU has, or other code is launched; of fewer queries within a window each has a cluster of its own.
+func TestAttentionFits(t *testing.T) {
+	prompt := [3]uint64{8, 70, 1}
+	for _, x := range []struct {
+		name string
+		gpu  ptxmatrix.GPU
+		fits bool
+	}{
+		{"sdpa_rows_float16_t_256_256", ampere, true}, {"sdpa_rows_capped_bfloat16_t_256_256", ada, false}, {"sdpa_rows_window_float16_t_q8_0_256_256", ada, true},
+		{"sdpa_rows_sinks_bfloat16_t_128_128", ada, true},
+	} {
+		_, p := describedFor(t, x.gpu, x.name)
+		f := p.Fit(prompt, ptxmatrix.Given{})
+		require.Equal(t, x.fits, f.Fits(), x.name)
+		if !x.fits {
+			continue
+		}
+		grid, threads, shared := p.Launch(prompt, f)
+		require.Equal(t, [3]uint64{8, 2, 1}, grid, x.name)
+		require.EqualValues(t, 128, threads, x.name)
+		require.LessOrEqual(t, int(shared), x.gpu.Memory-1<<10, x.name)
+	}
+	for name, rows := range map[string]int{"sdpa_rows_bfloat16_t_64_64": 2, "sdpa_rows_window_bfloat16_t_64_64": 1} {
+		_, p := described(t, name)
+		f := p.Fit([3]uint64{32, 15, 1}, ptxmatrix.Given{Multiprocessors: 132, Constant: func(string) (int64, bool) { return 4, true }})
+		require.Equal(t, rows, f.Rows, name)
+		require.Equal(t, 4, f.Heads, name)
+	}
+}
+
 // attended compares results of attention with what f64 gives.
-func attended(t *testing.T, n number16, out []byte, q, ks, vs []float64, heads, gqa, width, queries, keys int, causal bool, scale float32) {
+func attended(t *testing.T, n number16, out []byte, q, ks, vs []float64, heads, gqa, width, queries, keys int, causal bool, scale float32, within within, sinks []float64) {
 	t.Helper()
 	kv := (heads + gqa - 1) / gqa
 	for i := range queries {
@@ -94,6 +191,11 @@ func attended(t *testing.T, n number16, out []byte, q, ks, vs []float64, heads, 
 		if causal {
 			visible = keys - queries + i + 1
 		}
+		first := 0
+		if within.window > 0 {
+			first = max(0, visible-within.window)
+		}
+		visible -= first
 		for h := range heads {
 			query := q[(i*heads+h)*width:][:width]
 			scores, top := make([]float64, visible), math.Inf(-1)
@@ -101,15 +203,24 @@ func attended(t *testing.T, n number16, out []byte, q, ks, vs []float64, heads, 
 			for j := range scores {
 				size := 0.0
 				for d, v := range query {
-					e := v * float64(scale) * ks[(j*kv+h/gqa)*width+d]
+					e := v * float64(scale) * ks[((first+j)*kv+h/gqa)*width+d]
 					scores[j] += e
 					size += math.Abs(e)
 				}
+				more := 0.0
+				if c := float64(within.cap); c > 0 {
+					scores[j] = c * math.Tanh(scores[j]/c)
+					more = 8 * math.Abs(scores[j]) * 0x1p-24
+				}
 				if scores[j] == scores[j] {
-					top, off = max(top, scores[j]), max(off, size*float64(width+3)*0x1p-24)
+					top, off = max(top, scores[j]), max(off, size*float64(width+3)*0x1p-24+more)
 				}
 			}
 			total := 0.0
+			if sinks != nil {
+				top = max(top, sinks[h])
+				total = math.Exp(sinks[h] - top)
+			}
 			for j := range scores {
 				scores[j] = math.Exp(scores[j] - top)
 				total += scores[j]
@@ -117,7 +228,7 @@ func attended(t *testing.T, n number16, out []byte, q, ks, vs []float64, heads, 
 			for d := range width {
 				sum, size := 0.0, 0.0
 				for j, w := range scores {
-					e := w * vs[(j*kv+h/gqa)*width+d]
+					e := w * vs[((first+j)*kv+h/gqa)*width+d]
 					sum, size = sum+e, size+math.Abs(e)
 				}
 				at := (i*heads+h)*width + d

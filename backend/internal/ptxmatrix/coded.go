@@ -20,44 +20,46 @@ import (
 // groups is how many scales a row has.
 func (a *attention) groups() int { return a.width / 32 }
 
-// scalesAt finds the scales of keys or values: of the lane's first row, from its first one on.
-func (e *decode) scalesAt(i int, name, head, pitch, key string) {
+// scalesOf finds the scales of keys or values: of the row of a key, from its first one on, and how many bytes the next row's are from there. head and pitch count codes.
+func (e *entry) scalesOf(name, head, pitch, key string) (at, step string) {
 	// A 32nd as many, of two bytes each.
-	at := e.Make("rd", "add.s64", "%s, %s", e.args[strings.TrimSuffix(name, "s")+"_scales"], e.Make("rd", "shr.u64", "%s, 4", head))
-	step := e.Make("rd", "shr.u64", "%s, 4", pitch)
-	e.scaleFrom[i] = e.Make("rd", "mad.lo.s64", "%s, %s, %s", step, e.Make("rd", "cvt.u64.u32", "%s", key), at)
-	e.scaleStep[i] = e.Make("rd", "mul.lo.s64", "%s, %d", step, e.copyRows())
-	e.scaleFurther[i] = e.Make("rd", "mul.lo.s64", "%s, %d", step, warps*chunkKeys)
+	at = e.Make("rd", "add.s64", "%s, %s", e.args[strings.TrimSuffix(name, "s")+"_scales"], e.Make("rd", "shr.u64", "%s, 4", head))
+	step = e.Make("rd", "shr.u64", "%s, 4", pitch)
+	return e.Make("rd", "mad.lo.s64", "%s, %s, %s", step, key, at), step
 }
 
-// oddScales is a predicate: scales do not lie where they can be copied together.
-func (e *decode) oddScales() string {
-	low := e.Make("rd", "or.b64", "%s, %s", e.scaleFrom[0], e.scaleFrom[1])
-	for _, step := range e.scaleStep {
-		low = e.Make("rd", "or.b64", "%s, %s", low, step)
+// oddScales is a predicate: the scales of a row do not lie where they can be copied together, by what addresses and distances are sums of.
+func (e *entry) oddScales(groups int, places ...string) string {
+	low := places[0]
+	for _, p := range places[1:] {
+		low = e.Make("rd", "or.b64", "%s, %s", low, p)
 	}
-	return e.Make("p", "setp.ne.b64", "%s, 0", e.Make("rd", "and.b64", "%s, %d", low, 2*e.groups()-1))
+	return e.Make("p", "setp.ne.b64", "%s, 0", e.Make("rd", "and.b64", "%s, %d", low, 2*groups-1))
+}
+
+// copyScales asks for those of a row, zeros if it is not there: the one lane does that brings the row's first codes.
+func (e *entry) copyScales(groups int, unit, to string, offset int, from, there string) {
+	cached := "ca"
+	if groups == 8 {
+		cached = "cg"
+	}
+	first := e.Make("p", "setp.eq.u32", "%s, 0", unit)
+	size := e.either(there, "r", fmt.Sprint(2*groups), "0")
+	e.Line("@%s cp.async.%s.shared.global \t[%s+%d], [%s], %d, %s", first, cached, to, offset, from, 2*groups, size)
 }
 
 // bringScales asks for those of row r of a copy: by the row's first lane.
 func (e *decode) bringScales(c *rows, r int) {
-	first := e.Make("p", "setp.eq.u32", "%s, 0", e.unit)
 	if r == 0 {
 		c.scales = e.scaleFrom[c.of]
 	} else {
 		c.scales = e.Make("rd", "add.s64", "%s, %s", c.scales, e.scaleStep[c.of])
 	}
-	bytes := 2 * e.groups()
-	cached := "ca"
-	if bytes == 16 {
-		cached = "cg"
-	}
-	size := e.either(e.Make("p", "setp.gt.s32", "%s, %d", c.seen, r), "r", fmt.Sprint(bytes), "0")
-	e.Line("@%s cp.async.%s.shared.global \t[%s+%d], [%s], %d, %s", first, cached, c.to, c.offset+r*e.pitch()+e.rowBytes(), c.scales, bytes, size)
+	e.copyScales(e.groups(), e.unit, c.to, c.offset+r*e.pitch()+e.rowBytes(), c.scales, e.Make("p", "setp.gt.s32", "%s, %d", c.seen, r))
 }
 
-// singleCodes brings 16 codes that lie anywhere, and the scales of the row.
-func (e *decode) singleCodes(to, from, scales, there string) {
+// singleCodes brings 16 codes that lie anywhere, and the scales of the row, zeros if it is not there.
+func (e *entry) singleCodes(groups int, unit, to string, offset int, from, scales, there string) {
 	for word := range 4 {
 		all := e.r("mov.b32", "0")
 		for i := range 4 {
@@ -65,13 +67,13 @@ func (e *decode) singleCodes(to, from, scales, there string) {
 			e.Line("@%s ld.global.u8 \t%s, [%s+%d]", there, code, from, 4*word+i)
 			all = e.r("or.b32", "%s, %s", all, e.r("shl.b32", "%s, %d", code, 8*i))
 		}
-		e.Line("st.shared.b32 \t[%s+%d], %s", to, 4*word, all)
+		e.Line("st.shared.b32 \t[%s+%d], %s", to, offset+4*word, all)
 	}
-	row := e.r("sub.s32", "%s, %s", to, e.r("shl.b32", "%s, 4", e.unit)) // all lanes of a row bring the same
-	for g := range e.groups() {
+	row := e.r("sub.s32", "%s, %s", to, e.r("shl.b32", "%s, 4", unit)) // all lanes of a row bring the same
+	for g := range groups {
 		scale := e.Make("rs", "mov.b16", "0")
 		e.Line("@%s ld.global.b16 \t%s, [%s+%d]", there, scale, scales, 2*g)
-		e.Line("st.shared.b16 \t[%s+%d], %s", row, e.rowBytes()+2*g, scale)
+		e.Line("st.shared.b16 \t[%s+%d], %s", row, offset+32*groups+2*g, scale)
 	}
 }
 
@@ -112,8 +114,8 @@ func (e *decode) factors() {
 	e.Mark(done)
 }
 
-// pairs are two pairs of codes as numbers of a type, of bytes of a word: which ones, as prmt selects them beside an upper byte.
-func (e *decode) pairs(t ir.DType, word string, selections ...int) (out []string) {
+// codePairs are two pairs of codes as numbers of a type, of bytes of a word: which ones, as prmt selects them beside an upper byte.
+func (e *entry) codePairs(t ir.DType, word string, selections ...int) (out []string) {
 	word = e.r("xor.b32", "%s, %d", word, uint32(0x80808080)) // codes and 128
 	for _, s := range selections {
 		if t == ir.F16 { // beside the upper byte of 1024
@@ -123,8 +125,9 @@ func (e *decode) pairs(t ir.DType, word string, selections ...int) (out []string
 		}
 		// Beside that of 128, of which a bf16 has seven bits more: of the eighth it is told by what is subtracted, 128 or 256.
 		v := e.r("prmt.b32", "%s, %s, %d", word, e.r("mov.b32", "%d", 0x43434343), s)
-		less := e.r("xor.b32", "%s, %d", e.r("and.b32", "%s, %d", v, 0x00800080), 0x43804380)
-		out = append(out, e.r("sub.rn.bf16x2", "%s, %s", e.r("and.b32", "%s, %d", v, uint32(0xff7fff7f)), less))
+		// A subtraction takes 9.0, an fma with 1 does not.
+		less := e.r("xor.b32", "%s, %d", e.r("and.b32", "%s, %d", v, 0x00800080), uint32(0xC380C380))
+		out = append(out, e.r("fma.rn.bf16x2", "%s, %s, %s", e.r("and.b32", "%s, %d", v, uint32(0xff7fff7f)), e.r("mov.b32", "%d", 0x3F803F80), less))
 	}
 	return out
 }
@@ -148,7 +151,7 @@ func (e *decode) codedScores(from string) (s [4]string) {
 		m, scales := e.matrices("", from, 32*g), read(g)
 		sum := e.zeros()
 		for i := range 2 {
-			low, high := e.pairs(e.typ, m[2*i], 0x4140, 0x4342), e.pairs(e.typ, m[2*i+1], 0x4140, 0x4342)
+			low, high := e.codePairs(e.typ, m[2*i], 0x4140, 0x4342), e.codePairs(e.typ, m[2*i+1], 0x4140, 0x4342)
 			e.multiply(sum, [4]string{low[0], high[0], low[1], high[1]}, e.q[2*g+i])
 		}
 		for i := range s {
@@ -198,7 +201,7 @@ func (e *decode) codedValues(from string) {
 		}
 		m := e.matrices(".trans", from, 32*g)
 		for i := range 2 {
-			first, second := e.pairs(ir.F16, m[i], 0x4240, 0x4341), e.pairs(ir.F16, m[i+2], 0x4240, 0x4341)
+			first, second := e.codePairs(ir.F16, m[i], 0x4240, 0x4341), e.codePairs(ir.F16, m[i+2], 0x4240, 0x4341)
 			factor := [4]string{first[0], first[1], second[0], second[1]}
 			var sums [2][4]string
 			for p, w := range weights {

@@ -23,7 +23,7 @@ import (
 //
 // Maxima, sums of weights, and sums of weighted values are those of a warp. At the end they are brought to one maximum and added, in a
 // block and then in the cluster, whose blocks each make a part of the results: what others have of that part they store in its shared
-// memory. The order of sums depends on the number of keys alone.
+// memory. The order of sums depends on the number of keys that a query sees alone. Within a window its cluster takes the keys from the window's first one on for all that there are.
 //
 // Keys behind the last one that a query sees are not read: zeros take their place, and their weights are 0. Of several queries those behind the last key of
 // the last query are not read. A key that only some of them see has weights of 0 for the others, which change no sum if its value is finite; if it is
@@ -50,8 +50,8 @@ func (a *attention) few(groups [3]uint64, given Given) Fit {
 	}
 	f := Fit{Rows: 1, Group: int(group), Heads: mostHeads}
 	f.Heads = (f.Group + f.parts() - 1) / f.parts() // as many in each part
-	// Beside codes both heads of a lane are to be of one query.
-	if groups[1] > 1 && !(a.coded && f.Heads%2 != 0) {
+	// Beside codes both heads of a lane are to be of one query. Within windows a query on its own has a cluster that begins with its first key.
+	if groups[1] > 1 && !(a.coded && f.Heads%2 != 0) && !a.window {
 		f.Rows = 1 << (bits.Len(uint(mostHeads/f.Heads)) - 1)
 	}
 	for ; f.Rows > 0; f.Rows /= 2 {
@@ -79,9 +79,11 @@ type decode struct {
 	fit Fit
 
 	lane, warp, rank, quad, member string       // of the warp; of the block; of the cluster; lane/4, lane%4
+	ratio                          string       // what sums of products are multiplied by
 	query, latest                  string       // the cluster's first query, and the last one that it has
 	heads, first, last             string       // all query heads; the cluster's first one, and the last one that it may have
-	least, visible                 string       // how many keys its first query sees, and its last one
+	least, visible                 string       // how many keys its first query sees, and its last one: of a window these are the keys from its first one on
+	opens                          string       // how many keys are before the window
 	sees                           [2]string    // how many keys the queries of the lane's two heads see
 	seenNow                        [2][2]string // predicates: of the lane's two keys of the chunk that is used, whether these queries see them
 	place, all                     string       // the warp's among those of the cluster; how many chunks there are
@@ -182,6 +184,7 @@ func (a *attention) emitFew(launch nvptx.Launch, f Fit) []byte {
 		e.wait()
 	}
 	e.arguments()
+	e.ratio = e.scaling(e.attention)
 	outside := e.places()
 	e.begin()
 	if early {
@@ -256,8 +259,14 @@ func (e *decode) places() (outside string) {
 	for i, name := range []string{"keys", "values"} {
 		pitch := e.args[name[:1]+"_seq_stride"]
 		at := e.Make("rd", "mul.lo.s64", "%s, %s", e.args[name[:1]+"_head_stride"], e.Make("rd", "cvt.u64.u32", "%s", kv))
+		if e.window {
+			at = e.Make("rd", "mad.lo.s64", "%s, %s, %s", pitch, e.Make("rd", "cvt.u64.u32", "%s", e.opens), at)
+		}
 		if e.coded {
-			e.scalesAt(i, name, at, pitch, key)
+			step := ""
+			e.scaleFrom[i], step = e.scalesOf(name, at, pitch, e.Make("rd", "cvt.u64.u32", "%s", key))
+			e.scaleStep[i] = e.Make("rd", "mul.lo.s64", "%s, %d", step, e.copyRows())
+			e.scaleFurther[i] = e.Make("rd", "mul.lo.s64", "%s, %d", step, warps*chunkKeys)
 			at = e.Make("rd", "add.s64", "%s, %s", at, e.args[name])
 		} else {
 			pitch = e.Make("rd", "shl.b64", "%s, 1", pitch)
@@ -277,7 +286,7 @@ func (e *decode) places() (outside string) {
 	}
 	e.single = e.Make("p", "setp.ne.b64", "%s, 0", e.Make("rd", "and.b64", "%s, 15", low))
 	if e.coded {
-		e.single = e.Make("p", "or.pred", "%s, %s", e.single, e.oddScales())
+		e.single = e.Make("p", "or.pred", "%s, %s", e.single, e.oddScales(e.groups(), e.scaleFrom[0], e.scaleFrom[1], e.scaleStep[0], e.scaleStep[1]))
 	}
 	e.slotBring = e.r("mad.lo.s32", "%s, %d, %s", e.row, e.pitch(), e.r("mad.lo.s32", "%s, 16, %s", e.unit, e.ring))
 	e.slotUse = e.r("mov.b32", "%s", e.ring)
@@ -306,6 +315,10 @@ func (e *decode) queriesSee(rows string) {
 			}
 			return
 		}
+	}
+	if e.window {
+		e.opens = e.unreached(e.visible)
+		e.visible = e.r("sub.s32", "%s, %s", e.visible, e.opens)
 	}
 	e.sees = [2]string{e.visible, e.visible}
 }
@@ -409,7 +422,7 @@ func (e *decode) singly() {
 		e.Line("@!%s bra \t%s", e.mine, done)
 	}
 	if there := e.Make("p", "setp.gt.s32", "%s, 0", seen); e.coded {
-		e.singleCodes(to, from, scales, there)
+		e.singleCodes(e.groups(), e.unit, to, 0, from, scales, there)
 		e.Line("add.s64 \t%s, %s, %s", scales, scales, scaleStep)
 	} else {
 		e.entry.single(to, 0, from, there)
@@ -564,7 +577,7 @@ func (e *decode) scores(from string) (s [4]string) {
 		}
 	}
 	for i := range s {
-		s[i] = e.r("mul.rn.f32", "%s, %s", s[i], e.args["scale"])
+		s[i] = e.score(e.attention, s[i], e.ratio)
 	}
 	for k := range e.seenNow {
 		key := e.r("add.s32", "%s, %d", e.own, 8*k)
@@ -632,7 +645,7 @@ func (e *decode) weigh(s [4]string) {
 			continue
 		}
 		if e.typ == ir.F16 {
-			w = e.r("mul.rn.f32", "%s, %s", w, "0f47000000")
+			w = e.r("mul.rn.f32", "%s, %s", w, e.weightUnit())
 		}
 		e.Line("add.rn.f32 \t%s, %s, %s", e.sum[i%2], e.sum[i%2], w)
 		for p, h := range e.inParts(w) {
@@ -651,6 +664,14 @@ func (e *decode) weigh(s [4]string) {
 			e.weights[p][i] = e.r("movmatrix.sync.aligned.m8n8.trans.b16", "%s", e.r("mov.b32", "{%s, %s}", h[2*i], h[2*i+1]))
 		}
 	}
+}
+
+// weightUnit is what weights are multiplied by.
+func (e *decode) weightUnit() string {
+	if e.typ == ir.F16 && !e.coded {
+		return "0f47000000"
+	}
+	return "0f3F800000"
 }
 
 // inParts are the numbers of 16 bits whose sum a weight is.
@@ -940,6 +961,11 @@ func (e *decode) gather() {
 	sum = e.r("mul.rn.f32", "%s, %s", sum, factor)
 	for d := 1; d < clusterBlocks; d *= 2 {
 		sum = e.r("add.rn.f32", "%s, %s", sum, e.across(sum, d))
+	}
+	if e.sinks {
+		less := ""
+		sum, less = e.sunk(head, top, sum, e.weightUnit())
+		factor = e.r("mul.rn.f32", "%s, %s", factor, less)
 	}
 	part := e.part()
 	element := e.r("min.u32", "%s, %d", e.lane, part-1)

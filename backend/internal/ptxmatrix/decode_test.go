@@ -19,7 +19,7 @@ import (
 )
 
 // TestDecode runs attention of few queries with heads of all widths, and with as many that share keys as fill clusters and as do not; with fewer
-// keys than there are warps, and with some thousands; with one query to a cluster and with several, of which the last cluster may not have all, and whose last keys are of one chunk
+// keys than there are warps, and with some thousands; within windows, with scores that are kept within bounds, and with sinks; with one query to a cluster and with several, of which the last cluster may not have all, and whose last keys are of one chunk
 // or of two; with keys between those of other heads and at odd places, and arguments that a table adds to.
 // Values that are infinite or NaN reach the queries that see them, and no others.
 func TestDecode(t *testing.T) {
@@ -31,25 +31,31 @@ func TestDecode(t *testing.T) {
 		causal, odd, harsh bool
 		launch             nvptx.Launch
 		dtype              ir.DType
+		within             within
 	}
 	for _, x := range sample.Of(t, "attention of few queries", []decode{
-		{"sdpa_rows_float16_t_128_128", 8, 4, 128, 4, 1, 599, true, false, false, nvptx.Launch{Values: true, Programmatic: true}, ir.F16},
-		{"sdpa_rows_float16_t_128_128", 8, 4, 128, 32, 1, 2500, false, false, true, nvptx.Launch{Values: true}, ir.F16},
-		{"sdpa_rows_float16_t_64_64", 9, 3, 64, 96, 1, 0, true, false, false, nvptx.Launch{Values: true}, ir.F16},
-		{"sdpa_rows_bfloat16_t_64_64", 3, 3, 64, 4, 3, 1100, true, true, true, nvptx.Launch{Values: true, Moving: true, Programmatic: true}, ir.BF16},
-		{"sdpa_rows_bfloat16_t_96_96", 7, 7, 96, 4, 1, 800, false, false, true, nvptx.Launch{Moving: true, Programmatic: true}, ir.BF16},
-		{"sdpa_rows_float16_t_96_96", 5, 2, 96, 4, 2, 28, true, true, false, nvptx.Launch{}, ir.F16},
-		{"sdpa_rows_float16_t_256_256", 2, 1, 256, 4, 1, 1300, true, false, false, nvptx.Launch{Values: true}, ir.F16},
-		{"sdpa_rows_bfloat16_t_256_256", 16, 8, 256, 4, 1, 100, false, false, true, nvptx.Launch{Values: true}, ir.BF16},
-		{"sdpa_rows_bfloat16_t_128_128", 12, 12, 128, 4, 2, 260, true, false, true, nvptx.Launch{Values: true, Moving: true, Programmatic: true}, ir.BF16},
-		{"sdpa_rows_float16_t_64_64", 4, 4, 64, 4, 15, 3, true, false, false, nvptx.Launch{Values: true}, ir.F16},
-		{"sdpa_rows_float16_t_128_128", 8, 4, 128, 4, 7, 1050, true, false, true, nvptx.Launch{Values: true, Programmatic: true}, ir.F16},
-		{"sdpa_rows_float16_t_128_128", 2, 1, 128, 4, 5, 13, true, false, true, nvptx.Launch{Values: true, Programmatic: true}, ir.F16},
-		{"sdpa_rows_bfloat16_t_96_96", 5, 2, 96, 4, 9, 150, true, false, true, nvptx.Launch{Values: true, Moving: true, Programmatic: true}, ir.BF16},
-		{"sdpa_rows_float16_t_64_64", 6, 3, 64, 4, 2, 0, true, true, false, nvptx.Launch{Moving: true, Programmatic: true}, ir.F16},
-		{"sdpa_rows_bfloat16_t_256_256", 4, 2, 256, 4, 3, 14, true, false, true, nvptx.Launch{Values: true}, ir.BF16},
-		{"sdpa_rows_bfloat16_t_128_128", 4, 4, 128, 4, 3, 40, false, true, true, nvptx.Launch{}, ir.BF16},
-	}, 7) {
+		{"sdpa_rows_float16_t_128_128", 8, 4, 128, 4, 1, 599, true, false, false, nvptx.Launch{Values: true, Programmatic: true}, ir.F16, within{}},
+		{"sdpa_rows_float16_t_128_128", 8, 4, 128, 32, 1, 2500, false, false, true, nvptx.Launch{Values: true}, ir.F16, within{}},
+		{"sdpa_rows_float16_t_64_64", 9, 3, 64, 96, 1, 0, true, false, false, nvptx.Launch{Values: true}, ir.F16, within{}},
+		{"sdpa_rows_bfloat16_t_64_64", 3, 3, 64, 4, 3, 1100, true, true, true, nvptx.Launch{Values: true, Moving: true, Programmatic: true}, ir.BF16, within{}},
+		{"sdpa_rows_bfloat16_t_96_96", 7, 7, 96, 4, 1, 800, false, false, true, nvptx.Launch{Moving: true, Programmatic: true}, ir.BF16, within{}},
+		{"sdpa_rows_float16_t_96_96", 5, 2, 96, 4, 2, 28, true, true, false, nvptx.Launch{}, ir.F16, within{}},
+		{"sdpa_rows_float16_t_256_256", 2, 1, 256, 4, 1, 1300, true, false, false, nvptx.Launch{Values: true}, ir.F16, within{}},
+		{"sdpa_rows_bfloat16_t_256_256", 16, 8, 256, 4, 1, 100, false, false, true, nvptx.Launch{Values: true}, ir.BF16, within{}},
+		{"sdpa_rows_bfloat16_t_128_128", 12, 12, 128, 4, 2, 260, true, false, true, nvptx.Launch{Values: true, Moving: true, Programmatic: true}, ir.BF16, within{}},
+		{"sdpa_rows_float16_t_64_64", 4, 4, 64, 4, 15, 3, true, false, false, nvptx.Launch{Values: true}, ir.F16, within{}},
+		{"sdpa_rows_float16_t_128_128", 8, 4, 128, 4, 7, 1050, true, false, true, nvptx.Launch{Values: true, Programmatic: true}, ir.F16, within{}},
+		{"sdpa_rows_float16_t_128_128", 2, 1, 128, 4, 5, 13, true, false, true, nvptx.Launch{Values: true, Programmatic: true}, ir.F16, within{}},
+		{"sdpa_rows_bfloat16_t_96_96", 5, 2, 96, 4, 9, 150, true, false, true, nvptx.Launch{Values: true, Moving: true, Programmatic: true}, ir.BF16, within{}},
+		{"sdpa_rows_float16_t_64_64", 6, 3, 64, 4, 2, 0, true, true, false, nvptx.Launch{Moving: true, Programmatic: true}, ir.F16, within{}},
+		{"sdpa_rows_bfloat16_t_256_256", 4, 2, 256, 4, 3, 14, true, false, true, nvptx.Launch{Values: true}, ir.BF16, within{}},
+		{"sdpa_rows_bfloat16_t_128_128", 4, 4, 128, 4, 3, 40, false, true, true, nvptx.Launch{}, ir.BF16, within{}},
+		{"sdpa_rows_window_float16_t_128_128", 8, 4, 128, 4, 1, 1500, true, false, true, nvptx.Launch{Values: true, Programmatic: true}, ir.F16, within{window: 1101}},
+		{"sdpa_rows_window_bfloat16_t_64_64", 4, 2, 64, 4, 9, 120, true, true, true, nvptx.Launch{Moving: true, Programmatic: true}, ir.BF16, within{window: 17}},
+		{"sdpa_rows_capped_bfloat16_t_256_256", 4, 2, 256, 4, 1, 300, true, false, false, nvptx.Launch{Values: true}, ir.BF16, within{window: 256, cap: 5}},
+		{"sdpa_rows_sinks_float16_t_64_64", 8, 8, 64, 4, 2, 700, true, false, false, nvptx.Launch{Values: true, Programmatic: true}, ir.F16, within{window: 128, sinks: true}},
+		{"sdpa_rows_sinks_bfloat16_t_64_64", 8, 8, 64, 4, 1, 700, true, false, true, nvptx.Launch{Values: true}, ir.BF16, within{window: math.MaxInt32, sinks: true}},
+	}, 8) {
 		t.Run(fmt.Sprint(x.name, " ", x.gqa), func(t *testing.T) {
 			causal := ir.FunctionConstant{Index: 22, Name: "do_causal", Type: ir.Bool}
 			if x.causal {
@@ -76,6 +82,8 @@ func TestDecode(t *testing.T) {
 					binary.LittleEndian.PutUint16(vb[2*at:], n.of(v))
 				}
 			}
+			unread := 2 * x.within.unread(x.before) * kv * x.width // as in TestAttention
+			keysAt := add(kb[unread:]) - uint64(unread)
 			scale := float32(1 / math.Sqrt(float64(x.width)))
 			out := make([]byte, 2*x.queries*x.heads*x.width+2)
 			for i := range out {
@@ -85,16 +93,18 @@ func TestDecode(t *testing.T) {
 			if x.odd {
 				to, out = to+2, out[2:]
 			}
-			launchedOn(t, x.multiprocessors, m, k, p, x.launch, true, [3]uint64{uint64(x.heads), uint64(x.queries), 1}, [3]uint64{256, 1, 1}, map[string]any{
-				"queries": add(qb), "keys": add(kb), "values": add(vb), "out": to, "gqa_factor": x.gqa, "N": keys,
+			args := map[string]any{
+				"queries": add(qb), "keys": keysAt, "values": add(vb), "out": to, "gqa_factor": x.gqa, "N": keys,
 				"k_head_stride": x.width, "k_seq_stride": kv * x.width, "v_head_stride": x.width, "v_seq_stride": kv * x.width, "scale": scale,
-			})
-			attended(t, n, out, q, ks, vs, x.heads, x.gqa, x.width, x.queries, keys, x.causal, scale)
+			}
+			sinks := x.within.arguments(r, n, x.heads, add, args)
+			launchedOn(t, x.multiprocessors, m, k, p, x.launch, true, [3]uint64{uint64(x.heads), uint64(x.queries), 1}, [3]uint64{256, 1, 1}, args)
+			attended(t, n, out, q, ks, vs, x.heads, x.gqa, x.width, x.queries, keys, x.causal, scale, x.within, sinks)
 		})
 	}
 }
 
-// decodeShape is attention of few queries, of heads of 64 that share keys: so many of them, and of the queries, to a cluster.
+// decodeShape is attention of few queries, of heads of 64 that share keys: so many of them, and of the queries, to a cluster; or of many queries, if no number of heads is said.
 type decodeShape struct {
 	coded                            bool
 	heads, each, queries, rows, keys int
@@ -111,8 +121,10 @@ func decodeProgram(t *testing.T, x decodeShape) (lines []string, run func(text s
 	const width = 64
 	groups := [3]uint64{uint64(x.heads), uint64(x.queries), 1}
 	f := p.Fit(groups, ptxmatrix.Given{Multiprocessors: 32, Constant: func(n string) (int64, bool) { return int64(x.heads), n == "gqa_factor" }})
-	require.Equal(t, x.heads, f.Heads)
-	f.Heads, f.Rows = x.each, x.rows
+	if x.each > 0 {
+		require.Equal(t, x.heads, f.Heads)
+		f.Heads, f.Rows = x.each, x.rows
+	}
 	lines = strings.SplitAfter(string(p.Emit(nvptx.Launch{Values: true, Programmatic: true}, f)), "\n")
 	return lines, func(text string) ([]byte, error) {
 		program, err := ptxrun.Parse([]byte(text))
@@ -158,15 +170,20 @@ func decodeProgram(t *testing.T, x decodeShape) (lines []string, run func(text s
 	}
 }
 
-// TestDecodeWaits leaves out each instruction that orders threads, blocks and copies of attention of few queries: the interpreter notices.
+// TestDecodeWaits leaves out each instruction that orders threads, blocks and copies of attention of few queries, and of many: the interpreter notices.
 func TestDecodeWaits(t *testing.T) {
 	interpreterOnly(t)
 	sample.Seldom(t)
-	for count, x := range map[int]decodeShape{ // some warps have more chunks than are asked for at a time
-		14: {heads: 4, each: 4, queries: 1, rows: 1, keys: 5000},
-		13: {heads: 4, each: 4, queries: 2, rows: 2, keys: 5000}, // queries do not come to shared memory
+	for _, x := range []struct {
+		waits int
+		decodeShape
+	}{
+		{14, decodeShape{heads: 4, each: 4, queries: 1, rows: 1, keys: 5000}}, // some warps have more chunks than are asked for at a time
+		{13, decodeShape{heads: 4, each: 4, queries: 2, rows: 2, keys: 5000}}, // queries do not come to shared memory
+		{6, decodeShape{heads: 1, queries: 40, keys: 200}},
+		{6, decodeShape{coded: true, heads: 1, queries: 40, keys: 200}},
 	} {
-		lines, run := decodeProgram(t, x)
+		lines, run := decodeProgram(t, x.decodeShape)
 		var waits []int
 		for i, l := range lines {
 			switch op, _, _ := strings.Cut(strings.TrimSuffix(strings.Fields(l + " -")[0], ";"), ".aligned"); op {
@@ -176,7 +193,7 @@ func TestDecodeWaits(t *testing.T) {
 		}
 		_, err := run(strings.Join(lines, ""))
 		require.NoError(t, err)
-		require.Len(t, waits, count)
+		require.Len(t, waits, x.waits)
 		for _, i := range waits {
 			text := slices.Clone(lines)
 			text[i] = ""
@@ -242,8 +259,6 @@ func TestDecodeFits(t *testing.T) {
 		require.LessOrEqual(t, shared, most, width)
 	}
 	require.Zero(t, p.Fit([3]uint64{32, 1, 1}, ptxmatrix.Given{Multiprocessors: 132, Constant: func(string) (int64, bool) { return 4, false }}), "what may move is not known")
-	_, wide := described(t, "sdpa_rows_float16_t_256_256")
-	require.Zero(t, wide.Fit([3]uint64{32, 16, 1}, ptxmatrix.Given{Multiprocessors: 132, Constant: func(string) (int64, bool) { return 4, true }}), "there is no code for prompts")
 }
 
 // TestDecodeWeights: weights are as exact as numbers of f32, however small they are, also where values that weigh little are all that an element has, or where they

@@ -26,5 +26,5 @@
 // In a product with a vector (mma.sync) a block takes 16 rows of weights after others, affine codes, GGML's blocks or weights that are no codes, and each of its warps has a part of
 // the inner index. So are up to eight rows of x with affine codes multiplied.
 //
-// In attention a block has 64 queries of a head, and goes through the keys in tiles of 64. Of few queries a cluster of eight blocks has one, or several whose heads share a key head, and shares the keys.
+// In attention a block has 64 queries of a head, and goes through the keys in tiles of 64, or 32, from the first one that a query sees. Of few queries a cluster of eight blocks has one, or several whose heads share a key head, and shares the keys.
 package ptxmatrix

@@ -153,6 +153,8 @@ func (a *assignment) draw() {
 			a.vals[i] = int64(1 + a.r.IntN(6000))
 		case a.sizes[i] || a.bound(i):
 			a.vals[i] = a.size(long >= 0)
+		case a.regular && a.r.IntN(3) == 0: // as a window that some of what there is lies in
+			a.vals[i] = int64(1 + a.r.IntN(200))
 		default: // something else, such as a position
 			a.vals[i] = []int64{0, 1, int64(a.r.IntN(10)), int64(a.r.IntN(5000))}[a.r.IntN(4)]
 		}
