@@ -104,7 +104,7 @@ func (m *Decoder) Module() (*ir.Module, error) {
 		name   string
 		record func(*record.Session) Step
 	}{{"decode", m.Decode}, {"prefill", m.Prefill}} {
-		s := record.New(f.name)
+		s := record.New(f.name, record.WeightsOnce())
 		f.record(s)
 		g, err := s.Graph()
 		if err != nil {
