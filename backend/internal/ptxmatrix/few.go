@@ -99,7 +99,9 @@ func (e *vectorEmitter) stageRows() {
 			pieces = append(pieces, e.eightOf(x, i*per*2*chunk, there))
 		}
 		if first0 == 0 && e.form == rope {
-			e.anglesRows()
+			if e.thetasRows(); !e.norm {
+				e.anglesRows()
+			}
 		}
 		var inverse, norm string
 		var weights [][]string
@@ -122,6 +124,9 @@ func (e *vectorEmitter) stageRows() {
 			}
 			e.Line("%sst.shared.v4.b32 \t[%s+%d], {%s}", guard, to, (first0+i)*per*2*chunk*rows, strings.Join(e.paired(words), ", "))
 		}
+	}
+	if e.form == rope && e.norm { // when registers are free again
+		e.anglesRows()
 	}
 	e.Line("bar.sync \t0")
 }
@@ -511,8 +516,8 @@ func (e *vectorEmitter) pairsFirst(first string, half int) string {
 	return e.r("add.s32", "%s, %s", first, e.either(e.lowerLane(), "r", e.r("mov.b32", "0"), e.r("mov.b32", "%d", half)))
 }
 
-// anglesRows finds the cosines and sines of the angles by which the lane turns its pair in the tile that the warp makes the results of, if there is one.
-func (e *vectorEmitter) anglesRows() {
+// thetasRows finds the angles by which the lane turns its pair in the tile that the warp makes the results of, if there is one, and leaves them where their sines come to be.
+func (e *vectorEmitter) thetasRows() {
 	first, count := e.rowsOfLane()
 	first = e.pairsFirst(first, count/2)
 	count = max(1, count/2)
@@ -522,14 +527,24 @@ func (e *vectorEmitter) anglesRows() {
 	number := e.firstTile(e.r("mad.lo.s32", "%s, %d, %s", e.warp, e.fit.Teams, e.team))
 	q, k, _ := e.fit.Projections.tiles()
 	skip := e.Label()
-	e.Line("@%s bra \t%s", e.Make("p", "setp.ge.s32", "%s, %d", number, q+k), skip)
+	e.unturned = e.Make("p", "setp.ge.s32", "%s, %d", number, q+k)
+	e.Line("@%s bra \t%s", e.unturned, skip)
 	power := e.power(number, e.r("and.b32", "%s, 7", e.lane))
 	offset := e.r("ld.global.b32", "[%s]", e.args["offset"])
 	for i := range count {
 		position := e.r("cvt.rn.f32.s32", "%s", e.r("add.s32", "%s, %s", e.r("add.s32", "%s, %d", first, i), offset))
-		theta := e.r("mul.rn.f32", "%s, %s", e.r("mul.rn.f32", "%s, %s", e.args["scale"], position), power)
+		e.Line("mul.rn.f32 \t%s, %s, %s", e.sines[i], e.r("mul.rn.f32", "%s, %s", e.args["scale"], position), power)
+	}
+	e.Mark(skip)
+}
+
+// anglesRows finds the cosines and sines of these angles.
+func (e *vectorEmitter) anglesRows() {
+	skip := e.Label()
+	e.Line("@%s bra \t%s", e.unturned, skip)
+	for i, theta := range e.sines {
 		e.Line("mov.b32 \t%s, %s", e.cosines[i], e.Call("cos", theta))
-		e.Line("mov.b32 \t%s, %s", e.sines[i], e.Call("sin", theta))
+		e.Line("mov.b32 \t%s, %s", theta, e.Call("sin", theta))
 	}
 	e.Mark(skip)
 }

@@ -383,6 +383,7 @@ type vectorEmitter struct {
 
 	cosine, sine   string   // of the warp's tile, of the pair that is the lane's
 	cosines, sines []string // the same, of some rows of x
+	unturned       string   // a predicate: the warp has no tile whose pairs are turned
 
 	// Of rows of x that come with weights: where the lane's pieces of the next chunk come from, and of a tile's first one; how many chunks of the tile are left; where
 	// pieces of even and of odd rows go to; and how many bytes of each row are copied.
