@@ -1850,37 +1850,62 @@ EACH_TYPE(INSTANTIATE_GATHER_QMV)
 // @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=32 k_heads=8 dims=128 n_v=1024 M=65 q_strides=128,4096 k_strides=128,1024 ; groups 3 96 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=64 k_heads=1 dims=128 n_v=64 M=65 q_strides=128,8192 k_strides=128,128 ; groups 2 131 1 / 32 2 2 ; ok
 // @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=31 k_heads=8 dims=132 n_v=1024 M=70 q_strides=132,4096 k_strides=132,1056 ; groups 3 97 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=640 q_heads=3 k_heads=2 dims=6 n_v=65 M=1 q_strides=6,0 k_strides=6,0 ; groups 1 4 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_* ; traditional@2={1|0} K=640 q_heads=3 k_heads=2 dims=6 n_v=65 M=1 q_strides=6,0 k_strides=6,0 ; groups 1 4 1 / 32 2 2 ; ok
 // @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=640 q_heads=3 k_heads=2 dims=6 n_v=9 M=33 q_strides=198,6 k_strides=198,6 ; groups 2 3 1 / 32 2 2 ; ok
 // @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=640 q_heads=3 k_heads=2 dims=6 n_v=9 M=33 q_strides=197,6 k_strides=198,6 ; groups 2 3 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=640 q_heads=3 k_heads=2 dims=6 n_v=9 M=33 q_strides=198,6 k_strides=197,6 ; groups 2 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_rope_*_gs_32_* ; traditional@2={1|0} K=32 q_heads=1 k_heads=1 dims=2 n_v=1 M=1 q_strides=0,0 k_strides=0,0 ; groups 1 3 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_x3_rope_*_gs_64_* ; traditional@2={1|0} K=64 q_heads=1 k_heads=1 dims=2 n_v=1 M=1 q_strides=0,0 k_strides=0,0 ; groups 1 3 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_x3_rope_*_gs_128_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=2 n_v=1 M=1 q_strides=0,0 k_strides=0,0 ; groups 1 3 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_x3_rope_*_gs_64_* ; traditional@2={1|0} K=96 q_heads=1 k_heads=1 dims=2 n_v=1 M=1 ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_rope_*_gs_128_* ; traditional@2={1|0} K=192 q_heads=1 k_heads=1 dims=2 n_v=1 M=1 ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=0 q_heads=1 k_heads=1 dims=2 n_v=1 M=1 q_strides=8,8 k_strides=8,8 ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=0 k_heads=1 dims=2 n_v=1 M=1 q_strides=8,8 k_strides=8,8 ; groups 1 2 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=0 dims=2 n_v=1 M=1 q_strides=8,8 k_strides=8,8 ; groups 1 2 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=0 n_v=1 M=1 q_strides=8,8 k_strides=8,8 ; groups 1 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=3 n_v=1 M=1 q_strides=8,8 k_strides=8,8 ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=2 n_v=0 M=1 q_strides=8,8 k_strides=8,8 ; groups 1 2 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=2 n_v=1 M=0 q_strides=8,8 k_strides=8,8 ; groups 0 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=2 k_heads=1 dims=6 n_v=1 M=1 q_strides=5,0 k_strides=0,0 ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=2 dims=6 n_v=1 M=1 q_strides=0,0 k_strides=5,0 ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=6 n_v=1 M=2 q_strides=0,5 k_strides=0,6 ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=6 n_v=1 M=2 q_strides=0,6 k_strides=0,5 ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=6 n_v=1 M=2 q_strides=0,6 k_strides=0,6 ; groups 1 3 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_32_* ; traditional@2={1|0} K=32 q_heads=1 k_heads=1 dims=2 n_v=1 M=1 q_strides=0,0 k_strides=0,0 ; groups 1 3 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_64_* ; traditional@2={1|0} K=64 q_heads=1 k_heads=1 dims=2 n_v=1 M=1 q_strides=0,0 k_strides=0,0 ; groups 1 3 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_128_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=2 n_v=1 M=1 q_strides=0,0 k_strides=0,0 ; groups 1 3 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_64_* ; traditional@2={1|0} K=96 q_heads=1 k_heads=1 dims=2 n_v=1 M=1 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_128_* ; traditional@2={1|0} K=192 q_heads=1 k_heads=1 dims=2 n_v=1 M=1 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_* ; traditional@2={1|0} K=0 q_heads=1 k_heads=1 dims=2 n_v=1 M=1 q_strides=8,8 k_strides=8,8 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=0 k_heads=1 dims=2 n_v=1 M=1 q_strides=8,8 k_strides=8,8 ; groups 1 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=0 dims=2 n_v=1 M=1 q_strides=8,8 k_strides=8,8 ; groups 1 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=0 n_v=1 M=1 q_strides=8,8 k_strides=8,8 ; groups 1 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=3 n_v=1 M=1 q_strides=8,8 k_strides=8,8 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=2 n_v=0 M=1 q_strides=8,8 k_strides=8,8 ; groups 1 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=2 n_v=1 M=0 q_strides=8,8 k_strides=8,8 ; groups 0 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=2 k_heads=1 dims=6 n_v=1 M=1 q_strides=5,0 k_strides=0,0 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=2 dims=6 n_v=1 M=1 q_strides=0,0 k_strides=5,0 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=6 n_v=1 M=2 q_strides=0,5 k_strides=0,6 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=6 n_v=1 M=2 q_strides=0,6 k_strides=0,5 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=6 n_v=1 M=2 q_strides=0,6 k_strides=0,6 ; groups 1 3 1 / 32 2 2 ; ok
 //
 // No result may lie on an operand of the same shape.
 //
-// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=2 n_v=128 M=2 q_strides=8,2 k_strides=8,2 inplace=v,x ; groups 1 4 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_rope_*_gs_32_* ; traditional@2={1|0} K=32 q_heads=1 k_heads=1 dims=2 n_v=1 M=2 q_strides=8,2 k_strides=8,2 inplace=v,{scales|biases}_{q|k} ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_rope_*_gs_32_* ; traditional@2={1|0} K=32 q_heads=1 k_heads=1 dims=2 n_v=7 M=1 q_strides=8,2 k_strides=8,2 inplace=v,{scales|biases}_v ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_rope_*_gs_64_* ; traditional@2={1|0} K=64 q_heads=1 k_heads=1 dims=2 n_v=1 M=2 q_strides=8,2 k_strides=8,2 inplace=v,{scales|biases}_{q|k} ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_rope_*_gs_64_* ; traditional@2={1|0} K=64 q_heads=1 k_heads=1 dims=2 n_v=7 M=1 q_strides=8,2 k_strides=8,2 inplace=v,{scales|biases}_v ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_rope_*_gs_128_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=2 n_v=1 M=2 q_strides=8,2 k_strides=8,2 inplace=v,{scales|biases}_{q|k} ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_rope_*_gs_128_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=2 n_v=7 M=1 q_strides=8,2 k_strides=8,2 inplace=v,{scales|biases}_v ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=2 n_v=128 M=2 q_strides=8,2 k_strides=8,2 inplace=v,x ; groups 1 4 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_32_* ; traditional@2={1|0} K=32 q_heads=1 k_heads=1 dims=2 n_v=1 M=2 q_strides=8,2 k_strides=8,2 inplace=v,{scales|biases}_{q|k} ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_32_* ; traditional@2={1|0} K=32 q_heads=1 k_heads=1 dims=2 n_v=7 M=1 q_strides=8,2 k_strides=8,2 inplace=v,{scales|biases}_v ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_64_* ; traditional@2={1|0} K=64 q_heads=1 k_heads=1 dims=2 n_v=1 M=2 q_strides=8,2 k_strides=8,2 inplace=v,{scales|biases}_{q|k} ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_64_* ; traditional@2={1|0} K=64 q_heads=1 k_heads=1 dims=2 n_v=7 M=1 q_strides=8,2 k_strides=8,2 inplace=v,{scales|biases}_v ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_128_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=2 n_v=1 M=2 q_strides=8,2 k_strides=8,2 inplace=v,{scales|biases}_{q|k} ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_128_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=2 n_v=7 M=1 q_strides=8,2 k_strides=8,2 inplace=v,{scales|biases}_v ; groups 1 3 1 / 32 2 2 ; refused
+//
+// Of norms of up to eight rows, of at most 4,096 elements.
+//
+// @witness affine_qmm_t_rms_silu_mul_* ; K=384 N=97 M=8 ; groups 1 4 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_rms_silu_mul_* ; K=384 N=97 M=8 ; groups 1 5 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_rms_silu_mul_* ; K=384 N=97 M=9 ; groups 2 4 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_rms_silu_mul_* ; K=4096 N=33 M=3 ; groups 1 2 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_rms_silu_mul_* ; K=4224 N=33 M=3 ; groups 1 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_rms_silu_mul_*_gs_32_* ; K=32 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_rms_silu_mul_*_gs_64_* ; K=64 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_rms_silu_mul_*_gs_128_* ; K=128 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_rms_silu_mul_* ; K=0 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_rms_silu_mul_* ; K=128 N=0 M=1 ; groups 1 0 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_rms_silu_mul_* ; K=128 N=1 M=0 ; groups 0 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_rms_silu_mul_*_gs_32_* ; K=32 N=7 M=1 inplace=y,{scales|biases}_{gate|up} ; groups 1 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_rms_silu_mul_* ; K=128 N=128 M=2 inplace=y,x ; groups 1 4 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_rms_x3_rope_* ; traditional@2={1|0} K=640 q_heads=9 k_heads=3 dims=64 n_v=192 M=8 q_strides=64,576 k_strides=64,192 ; groups 1 15 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_rms_x3_rope_* ; traditional@2={1|0} K=640 q_heads=9 k_heads=3 dims=64 n_v=192 M=8 q_strides=64,576 k_strides=64,192 ; groups 1 16 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_rms_x3_rope_* ; traditional@2={1|0} K=640 q_heads=9 k_heads=3 dims=64 n_v=192 M=9 q_strides=64,576 k_strides=64,192 ; groups 2 15 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_rms_x3_rope_* ; traditional@2={1|0} K=640 q_heads=3 k_heads=2 dims=6 n_v=9 M=8 q_strides=48,6 k_strides=48,6 ; groups 1 3 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_rms_x3_rope_* ; traditional@2={1|0} K=640 q_heads=3 k_heads=2 dims=6 n_v=9 M=8 q_strides=47,6 k_strides=48,6 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_rms_x3_rope_* ; traditional@2={1|0} K=640 q_heads=3 k_heads=2 dims=6 n_v=9 M=8 q_strides=48,6 k_strides=47,6 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_rms_x3_rope_* ; traditional@2={1|0} K=128 q_heads=64 k_heads=64 dims=128 n_v=64 M=8 q_strides=128,8192 k_strides=128,8192 ; groups 1 257 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_rms_x3_rope_* ; traditional@2={1|0} K=4096 q_heads=32 k_heads=8 dims=128 n_v=1024 M=5 q_strides=128,4096 k_strides=128,1024 ; groups 1 96 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_rms_x3_rope_* ; traditional@2={1|0} K=4224 q_heads=32 k_heads=8 dims=128 n_v=1024 M=5 q_strides=128,4096 k_strides=128,1024 ; groups 1 96 1 / 32 2 2 ; refused
 //
 // Corruptions of these declarations that are no lies.
 //
@@ -1889,6 +1914,8 @@ EACH_TYPE(INSTANTIATE_GATHER_QMV)
 // @equivalent affine_qmv_fast_* ; require: out_vec_size >= 1 -> out_vec_size > 1 ; out_vec_size is a multiple of 8
 // @equivalent affine_qmv_fast_* ; require: n? >= 1 -> n? > 1 ; each is a multiple of 8
 // @equivalent affine_qmv_fast_* ; require: 1 -> 2 ; both sizes are multiples of more
+// @equivalent affine_qmm_t_rms_* ; groups: [0] 8 -> 9 ; there are at most 8 rows
+// @equivalent affine_qmm_t_rms_* ; require: 4096 -> 4097 ; K is a multiple of 32
 // @equivalent affine_gather_qmv_* ; slot: x_batch_ndims exchanged with w_batch_ndims ; both are 1
 // @equivalent affine_gather_qmv_*#0 ; slot: ?_batch_ndims exchanged with batch_ndims ; all three are 1
 // @equivalent affine_gather_qmv_fast_* ; groups: * ceil(out_vec_size / 8) -> rounded down ; out_vec_size is a multiple of 8

@@ -20,7 +20,7 @@ import (
 // ofParts reports whether a test in this file compares the kernel with the kernels that it replaces, bit by bit. Such
 // a kernel needs no golden data, because those kernels have some.
 func ofParts(kernel string) bool {
-	return fusedOf(kernel) != nil || strings.Contains(kernel, "_qmv_whole_") || strings.Contains(kernel, "_qmv_piped_") || strings.HasPrefix(kernel, "add_rms") || strings.HasPrefix(kernel, "rope") && strings.Contains(kernel, "_x2_") || strings.HasPrefix(kernel, "affine_qmv") && strings.Contains(kernel, "_rms_")
+	return fusedOf(kernel) != nil || strings.Contains(kernel, "_qmv_whole_") || strings.Contains(kernel, "_qmv_piped_") || strings.HasPrefix(kernel, "add_rms") || strings.HasPrefix(kernel, "rope") && strings.Contains(kernel, "_x2_") || strings.HasPrefix(kernel, "affine_q") && strings.Contains(kernel, "_rms_")
 }
 
 // fusedOf returns the product that a fused quantized kernel computes, or nil for any other kernel.
