@@ -1,6 +1,8 @@
 package cost
 
 import (
+	"math"
+
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/decl"
 	"github.com/mlxc/mlxc/msl/term"
@@ -201,6 +203,9 @@ func (c *counter) span(e *term.Expr) (lo, hi float64) {
 		case term.Div, term.CeilDiv: // both operands are positive
 			return alo / max(bhi, 1), ahi / max(blo, 1)
 		case term.Mod:
+			if alo == ahi && blo == bhi && blo > 0 {
+				return math.Mod(alo, blo), math.Mod(alo, blo)
+			}
 			return 0, bhi
 		case term.Min:
 			return min(alo, blo), min(ahi, bhi)
