@@ -108,7 +108,7 @@ part() {
 		for tool in ${TOOLS:-memcheck racecheck synccheck}; do
 			for i in 0 1 2 3 4 5 6 7; do
 				MLXC_PART=$i/8 WRAP="compute-sanitizer --tool $tool --error-exitcode 9 --launch-timeout 0" testing "$tool-$i" backend/cuda cuda \
-					-test.run "^TestConformance\$/^stream\$/^kernel\$/${KERNELS:-^(affine_qmm_t_(add_|silu_mul_|x3_rope_)?(float16_t|float)_gs_32_b_4(_alN_true)?(_batch_0)?|affine_qmv_(fast_)?(add|rms_x3_rope|rms_silu_mul)_float16_t_gs_32_b_4|sdpa_rows_float16_t_128_128|gemm_nt_(add_)?float16|ggml_mul_m[mv]_q[46]_K_f16)$}" &
+					-test.run "^TestConformance\$/^stream\$/^kernel\$/${KERNELS:-^(affine_qmm_t_(add_|silu_mul_|x3_rope_|rms_silu_mul_|rms_x3_rope_)?(float16_t|float)_gs_32_b_4(_alN_true)?(_batch_0)?|affine_qmv_(fast_)?(add|rms_x3_rope|rms_silu_mul)_float16_t_gs_32_b_4|sdpa_rows_float16_t_128_128|gemm_nt_(add_)?float16|ggml_mul_m[mv]_q[46]_K_f16)$}" &
 				jobs="$jobs $!"
 			done
 		done
