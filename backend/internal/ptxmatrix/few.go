@@ -76,7 +76,7 @@ func (e *vectorEmitter) stageRows() {
 	}
 	from := plus(first, 2*chunk, plus(e.member, chunk/2, e.r("shl.b32", "%s, 4", piece)))
 	x := e.plus(e.Make("rd", "add.s64", "%s, %s", e.args["x"], e.wide(row, strconv.Itoa(2*f.Inner))), from)
-	to := plus(first, 2*chunk*rows, plus(piece, 64*rows, plus(row, 64, plus(e.member, 16, e.base))))
+	to := "" // found when registers are free again
 	exists := e.Make("p", "setp.lt.s32", "%s, %s", row, e.args["M"])
 	rounds := e.pieces(f)
 	together := fewPieces
@@ -108,6 +108,9 @@ func (e *vectorEmitter) stageRows() {
 		if e.norm {
 			inverse, norm = e.inverseRows(pieces, row), e.plus(e.args["norm"], from)
 		}
+		if first0 == 0 {
+			to = plus(first, 2*chunk*rows, plus(piece, 64*rows, plus(row, 64, plus(e.member, 16, e.base))))
+		}
 		for i, words := range pieces {
 			if e.norm {
 				if i%mostPieces == 0 {
@@ -125,7 +128,7 @@ func (e *vectorEmitter) stageRows() {
 			e.Line("%sst.shared.v4.b32 \t[%s+%d], {%s}", guard, to, (first0+i)*per*2*chunk*rows, strings.Join(e.paired(words), ", "))
 		}
 	}
-	if e.form == rope && e.norm { // when registers are free again
+	if e.form == rope && e.norm { // likewise
 		e.anglesRows()
 	}
 	e.Line("bar.sync \t0")
@@ -522,7 +525,7 @@ func (e *vectorEmitter) thetasRows() {
 	first = e.pairsFirst(first, count/2)
 	count = max(1, count/2)
 	for range count {
-		e.cosines, e.sines = append(e.cosines, e.r("mov.b32", "0")), append(e.sines, e.r("mov.b32", "0"))
+		e.sines = append(e.sines, e.r("mov.b32", "0"))
 	}
 	number := e.firstTile(e.r("mad.lo.s32", "%s, %d, %s", e.warp, e.fit.Teams, e.team))
 	q, k, _ := e.fit.Projections.tiles()
@@ -540,6 +543,9 @@ func (e *vectorEmitter) thetasRows() {
 
 // anglesRows finds the cosines and sines of these angles.
 func (e *vectorEmitter) anglesRows() {
+	for range e.sines {
+		e.cosines = append(e.cosines, e.r("mov.b32", "0"))
+	}
 	skip := e.Label()
 	e.Line("@%s bra \t%s", e.unturned, skip)
 	for i, theta := range e.sines {

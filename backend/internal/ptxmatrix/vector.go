@@ -871,16 +871,19 @@ func (e *vectorEmitter) inverse(from string, place, warps int) string {
 	return e.r("rcp.rn.f32", "%s", root)
 }
 
-// normed is the norm of a piece.
+// normed is the norm of a piece. A product of two numbers of 16 bits is one of f32, unless it is smaller than any that counts: to round it once is the same.
 func (e *vectorEmitter) normed(piece, norm []string, inverse string) (out []string) {
 	for j := range piece { // taken apart again, which is cheaper than to keep the numbers
-		var two [2]string
-		numbers, weights := e.all(piece[j:j+1]), e.all(norm[j:j+1])
+		two := e.all(piece[j : j+1])
 		for k := range two {
-			v := e.widened(e.rounded(e.r("mul.rn.f32", "%s, %s", numbers[k], inverse)))
-			two[k] = e.rounded(e.r("mul.rn.f32", "%s, %s", weights[k], v))
+			two[k] = e.r("mul.rn.f32", "%s, %s", two[k], inverse)
 		}
-		out = append(out, e.r("mov.b32", "{%s, %s}", two[0], two[1]))
+		v := e.r("cvt.rn."+e.elem.String()+"x2.f32", "%s, %s", two[1], two[0])
+		if e.elem == ir.BF16 && !e.launch.Programmatic { // before compute capability 9.0 there is only fma
+			out = append(out, e.r("fma.rn.bf16x2", "%s, %s, %s", norm[j], v, e.r("mov.b32", "%d", uint32(0x80008000))))
+		} else {
+			out = append(out, e.r("mul.rn."+e.elem.String()+"x2", "%s, %s", norm[j], v))
+		}
 	}
 	return out
 }
