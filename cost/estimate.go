@@ -140,7 +140,11 @@ func (e *Estimator) work(d *ir.Dispatch, effects *ir.Effects, function string, o
 	if k, ok := e.Kernels[function]; ok {
 		w.Alone = k.At(w.Bytes)
 	} else {
-		w.Alone = e.alone(w, e.groups(d))
+		groups := e.groups(d)
+		if e.fills(function) {
+			groups = float64(e.Cores)
+		}
+		w.Alone = e.alone(w, groups)
 	}
 	return w
 }
