@@ -83,7 +83,7 @@ ptx-check:
 	go run ./backend/internal/prebuilt/make -check $(PTX)
 
 # Packages with tests that need a GPU, which are only vetted here.
-GPU = ./backend/cuda ./backend/softmetal ./internal/cuda ./cmd/internal/textgen ./internal/air/calls
+GPU = ./backend/cuda ./backend/softmetal ./internal/cuda ./internal/testing/ptxrun ./cmd/internal/textgen ./internal/air/calls
 
 # That everything has types on Macs, and that assembly for arm64 is some, are tests (internal/testing/targets);
 # make darwin, and test-all, compile and link all of it.
