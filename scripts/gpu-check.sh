@@ -67,11 +67,13 @@ testing() {
 # suite NAME PATTERN runs tests of the suite.
 suite() { testing "conformance-$1" backend/cuda cuda -test.run "^TestConformance\$/$2"; }
 
-# matrices NAME WRAP starts the tests of package ptxmatrix, eight processes, whose numbers are added to jobs.
+# matrices NAME WRAP starts the tests of package ptxmatrix with all of their members, in eight processes, whose numbers are added to jobs.
 matrices() {
+	all=$("$root/out/gpucheck/matrix.test" -test.list "${MATRICES:-.}" | grep '^Test' || :)
+	[ -n "$all" ] || { echo "$1: package ptxmatrix has no test ${MATRICES:-}" && failed=1 && return; }
 	for i in 0 1 2 3 4 5 6 7; do
-		tests=$("$root/out/gpucheck/matrix.test" -test.list "${MATRICES:-.}" | grep '^Test' | awk "NR % 8 == $i" | paste -s -d '|')
-		[ -z "$tests" ] || MLXC_PTXRUN=gpu WRAP=${2:-} testing "$1-$i" backend/internal/ptxmatrix matrix -test.run "^($tests)\$" &
+		tests=$(echo "$all" | awk "NR % 8 == $i" | paste -s -d '|')
+		[ -z "$tests" ] || MLXC_LONG=1 MLXC_PTXRUN=gpu WRAP=${2:-} testing "$1-$i" backend/internal/ptxmatrix matrix -test.run "^($tests)\$" &
 		jobs="$jobs $!"
 	done
 }

@@ -101,9 +101,10 @@ func (c Config) Fill(o *frontend.Options) error {
 const mostDrafted = 63
 
 // Module returns a module with the graphs "decode" (one token) and "prefill" (n tokens at once), which share weights
-// and KV cache, and with [frontend.Options].Draft "verify". The params are pos, the position of the first token; but for decode n, the
-// number of tokens; and with [frontend.Options].Sample temp, top_p, seed_low and seed_high. The input is tokens, i32. The outputs are logits [vocab],
-// of [frontend.Options].Type, and token, u32 [1], both for the last token, of verify [n, vocab] and [n] for each.
+// and KV cache, and with [frontend.Options].Draft "verify". The params are pos, the position of the first token; of prefill and
+// verify also n, the number of tokens; and with [frontend.Options].Sample, of decode and prefill, temp, top_p, seed_low and seed_high. The input is
+// tokens, i32. The outputs are logits, of [frontend.Options].Type, and token, u32: of decode and prefill [vocab] and [1], for the last token, and of
+// verify [n, vocab] and [n], for each token.
 func (m *Decoder) Module() (*ir.Module, error) {
 	out := &ir.Module{}
 	type step struct {

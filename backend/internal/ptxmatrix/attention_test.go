@@ -152,6 +152,53 @@ func TestAttention(t *testing.T) {
 	}
 }
 
+// TestAttentionAtTheEnds has numbers that recorders do not refuse at the ends of what there is, of many queries and of few: sinks that are infinite, NaN, or far beyond all scores, a window of one
+// key and one longer than all that there are, bounds that are next to 0 and nearly infinite, and scales that are 0 or negative.
+func TestAttentionAtTheEnds(t *testing.T) {
+	for _, x := range sample.Of(t, "attention at the ends", []struct {
+		of     string
+		dtype  ir.DType
+		within within
+		sinks  []float64
+		scale  float32
+	}{
+		{"sinks_float16_t", ir.F16, within{window: 30, sinks: true}, []float64{math.Inf(1), math.Inf(-1), math.NaN()}, 0.1},
+		{"sinks_bfloat16_t", ir.BF16, within{window: math.MaxInt32, sinks: true}, []float64{0x1p127, -0x1p127, 0}, 0.1},
+		{"window_float16_t", ir.F16, within{window: 1}, nil, 0.1},
+		{"window_bfloat16_t", ir.BF16, within{window: math.MaxInt32}, nil, 0},
+		{"window_float16_t", ir.F16, within{window: 3}, nil, -0.3},
+		{"capped_float16_t", ir.F16, within{window: 30, cap: 0x1p-126}, nil, 0.1},
+		{"capped_bfloat16_t", ir.BF16, within{window: 30, cap: 0x1p100}, nil, 0.1},
+	}, 4) {
+		for _, queries := range []int{20, 4, 1} {
+			t.Run(fmt.Sprint(x.of, " ", x.within.window, " ", queries), func(t *testing.T) {
+				const heads, width, before = 3, 64, 11
+				k, p := described(t, "sdpa_rows_"+x.of+"_64_64")
+				r, n, m := rand.New(rand.NewPCG(3, uint64(queries))), number16{x.dtype}, &ptxrun.Memory{}
+				keys := queries + before
+				q, qb := n.numbers(r, queries*heads*width, normal(2))
+				ks, kb := n.numbers(r, keys*heads*width, normal(2))
+				vs, vb := n.numbers(r, keys*heads*width, normal(1))
+				out := make([]byte, 2*queries*heads*width)
+				args := map[string]any{
+					"queries": m.Add(qb), "keys": m.Add(kb), "values": m.Add(vb), "out": m.Add(out), "gqa_factor": 1, "N": keys,
+					"k_head_stride": width, "k_seq_stride": heads * width, "v_head_stride": width, "v_seq_stride": heads * width, "scale": x.scale,
+				}
+				x.within.arguments(r, n, heads, m.Add, args)
+				if x.sinks != nil {
+					var b []byte
+					for _, v := range x.sinks {
+						b = n.put(b, v)
+					}
+					args["sinks"] = m.Add(b)
+				}
+				launched(t, m, k, p, nvptx.Launch{Values: true}, true, [3]uint64{heads, uint64(queries), 1}, [3]uint64{256, 1, 1}, args)
+				attended(t, n, out, q, ks, vs, heads, 1, width, queries, keys, true, x.scale, x.within, x.sinks)
+			})
+		}
+	}
+}
+
 // TestAttentionFits: blocks of prompts have as much shared memory as a GPU has, or other code is launched; of fewer queries within a window each has a cluster of its own.
 func TestAttentionFits(t *testing.T) {
 	prompt := [3]uint64{8, 70, 1}

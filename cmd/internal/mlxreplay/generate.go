@@ -52,7 +52,7 @@ func (f burstFlag) burst() (int, error) {
 // modelFlags are the flags of commands that run a language model.
 type modelFlags struct {
 	burstFlag
-	Draft *int `placeholder:"N" help:"Most tokens to guess, from what followed the same words before, and to verify by one step. It changes no answer, and is faster where texts repeat themselves. A graph needs mlxc record --draft N (default: as many as the graph verifies; 0: guess nothing)."`
+	Draft *int `placeholder:"N" help:"Most tokens to guess, from what followed the same words before, and to verify by one step. Answers stay the same but for rounding, and are faster where texts repeat themselves. A graph needs mlxc record --draft N (default: as many as the graph verifies; 0: guess nothing)."`
 	moduleFlags
 }
 

@@ -70,7 +70,7 @@ func launchOn(s cuda.Stream, text []byte, parts []Part, l Launch) error {
 		return err
 	}
 	// The driver takes copies from pinned memory, and parameters from outside of Go's heap.
-	longest := 8 * 2 * len(l.Params)
+	longest := 0
 	for _, p := range parts {
 		longest = max(longest, len(p.Bytes))
 	}
