@@ -143,6 +143,7 @@ func TestUnordered(t *testing.T) {
 		{"	cp.async.wait_all;\n" + first + "	ld.shared.b8 %r3, [%r2];\n$on:\n" + last + "	st.shared.b8 [%r2], 2;\n$end:\n", "0x400 has been read by thread 0, and no barrier lies between"},
 		{first + "	st.shared.b8 [%r2], 2;\n$on:\n" + last + copies + "$end:\n", "0x400 has been written by thread 0, and no barrier lies between"},
 		// What a thread does behind its arrival is not known to those that wait for that.
+		{"	cp.async.wait_all;\n	bar.sync 0;\n" + first + "	st.shared.b8 [%r2], 2;\n$on:\n" + last + "	st.shared.b8 [%r2], 3;\n$end:\n", "0x400 has been written by thread 0, as another one, and no barrier lies between"},
 		{"	cp.async.wait_all;\n	setp.lt.u32 %p1, %r1, 32;\n	@!%p1 bra $on;\n	bar.arrive 1, 64;\n	st.shared.b8 [%r2], 2;\n	bra $end;\n$on:\n	bar.sync 1, 64;\n	ld.shared.b8 %r3, [%r2];\n$end:\n", "0x400 has been written by thread 31, and no barrier lies between"},
 		{"	cp.async.cg.shared.global [%r2+8], [%rd1], 16;\n", "are not at multiples of their size"},
 		{"	cp.async.cg.shared.global [%r2], [%rd1+8], 16;\n", "are not at multiples of their size"},
@@ -267,7 +268,7 @@ $copy:
 	for i := range n / 2 {
 		fmt.Fprintf(&b, "	st.global.b32 [%%rd3+%d], %%f%d;\n", 4*i, i)
 	}
-	b.WriteString("	bar.sync 0; // MUST has not waited for it\n	st.shared.b32 [%r2+8192], %r1;\n")
+	b.WriteString("	bar.sync 0; // MUST has not waited for it\n	st.shared.b32 [%r2+8192], 1;\n")
 	return b.String()
 }
 

@@ -220,7 +220,8 @@ func matricesOf(in *instruction) func(warp []*thread, in *instruction) error {
 						if load {
 							err = t.order.read(t, i, 2)
 						} else {
-							err = t.order.write(t, i, 2)
+							half := binary.LittleEndian.AppendUint16(nil, uint16(v>>(16*e)))
+							err = t.order.write(t, i, t.shared[i:], half)
 						}
 						if err != nil {
 							return fmt.Errorf("lane %d: %w", lane, err)

@@ -89,7 +89,7 @@ func mbarrierOf(in *instruction) func(t *thread, in *instruction) error {
 			case at%8 != 0 || count == 0:
 				return fmt.Errorf("an mbarrier at 0x%x of %d", at, count)
 			}
-			if err := t.order.write(t, i, 8); err != nil {
+			if err := t.order.write(t, i, make([]byte, 8), []byte{1, 1, 1, 1, 1, 1, 1, 1}); err != nil { // nobody writes the same
 				return err
 			}
 			for j := range 8 {

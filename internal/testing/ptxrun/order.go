@@ -209,13 +209,17 @@ func (o *order) mayWrite(t *thread, at, n int) error {
 	return nil
 }
 
-// write notes that t writes n bytes of the block's shared memory, or returns why it must not.
-func (o *order) write(t *thread, at, n int) error {
-	if err := o.mayWrite(t, at, n); err != nil {
+// write notes that t writes bytes of the block's shared memory, which are old so far, or returns why it must not. Threads of a block may write the same without
+// an order between them.
+func (o *order) write(t *thread, at int, old, bytes []byte) error {
+	if err := o.mayWrite(t, at, len(bytes)); err != nil {
 		return err
 	}
-	for i := at; i < at+n; i++ {
-		c := &o.cells[i]
+	for i := range bytes {
+		c := &o.cells[at+i]
+		if c.writer != 0 && old[i] != bytes[i] && !t.knows(c.writerOf(), c.written) {
+			return fmt.Errorf("the byte of shared memory at 0x%x has been written by %s, as another one, and no barrier lies between", sharedBase+at+i, o.who(c.writer))
+		}
 		c.writer, c.written, c.fences = int16(t.slot)+1, t.clock, uint32(len(t.fences))
 	}
 	return nil

@@ -229,6 +229,7 @@ func (t *thread) set(o *operand, v uint64) {
 func (t *thread) access(at *operand, registers []operand, width int, store bool, where space) error {
 	address, n := t.address(at), width*len(registers)
 	var b []byte
+	var ordered *order
 	if where != global {
 		of, err := t, error(nil)
 		if where == clusterShared {
@@ -240,32 +241,38 @@ func (t *thread) access(at *operand, registers []operand, width int, store bool,
 			return fmt.Errorf("%d bytes of shared memory at 0x%x: there are %d, from 0x%x", n, address, len(of.shared), sharedBase)
 		}
 		b = of.shared[address-sharedBase:][:n]
-		if t.order != nil {
-			if store {
-				err = of.order.write(t, int(address-sharedBase), n)
-			} else {
-				err = of.order.read(t, int(address-sharedBase), n)
-			}
-			if err != nil {
+		if t.order != nil && !store {
+			if err := of.order.read(t, int(address-sharedBase), n); err != nil {
 				return err
 			}
 		}
+		ordered = of.order
 	} else {
 		var err error
 		if b, err = t.memory.place(address, n); err != nil {
 			return err
 		}
 	}
+	var stored [32]byte
 	for i := range registers {
 		e := b[width*i:][:width]
 		var whole [8]byte
 		if store {
 			binary.LittleEndian.PutUint64(whole[:], t.value(&registers[i]))
-			copy(e, whole[:])
+			copy(stored[width*i:], whole[:width])
 		} else {
 			copy(whole[:], e)
 			t.set(&registers[i], binary.LittleEndian.Uint64(whole[:]))
 		}
 	}
+	if !store {
+		return nil
+	}
+	if ordered != nil {
+		if err := ordered.write(t, int(address-sharedBase), b, stored[:n]); err != nil {
+			return err
+		}
+	}
+	copy(b, stored[:n])
 	return nil
 }
