@@ -49,13 +49,13 @@ const codeSlots = 2
 // phases is how many phases a block has that adds up so many elements of an inner index: tensor cores add up the products of each, and the sums of phases are added, and those of the blocks
 // that share the index. What tensor cores lose of a phase, all of whose magnitudes may be there from its start, stays within the bound of the whole sum. It is 0 if no phase is short enough.
 //
-// All here is in units of 2^−24 of all magnitudes. Of 16 products and what they are added to all but the largest lose up to 2^−25 of the largest exponent, which is 8, and the result 1.5, or two where
-// it has a larger exponent, and they half as much. On 8.0 eight products lose 8, and the result two.
+// All here is in units of 2^−24 of all magnitudes. Tensor cores add 16 products to what is there. Each of these 17 numbers but the largest loses up to 2^−25 of the largest one, half a unit: that is 8 units.
+// The result is cut off too, and loses up to 1.5. If its exponent is above that of all 17, it loses two, but the 17 lose half as much of it, 4. On 8.0 eight products lose 8, and the result two.
 //
 // Of whole numbers and rests either may be twice as large as their weight. But the rests of a chunk are added when its whole numbers are, and then both have become weights again: what is added is larger
 // than all weights while the chunk is that has them, and no longer. A phase loses no more than if it had one chunk more.
 func (p *blockProduct) phases(part, inner int) int {
-	// Lost of a chunk, and off: what weights, the sum of two numbers, are off themselves.
+	// lost is what tensor cores lose in a chunk, off what is off but by them: here weights, as the sum of two numbers. A phase loses as if it had so many chunks more.
 	lost, off, more := 32*9.5, 5, 0
 	if p.alone() {
 		lost = 32 * 20
@@ -64,8 +64,8 @@ func (p *blockProduct) phases(part, inner int) int {
 		off = 128
 	}
 	if p.whole() {
-		// Two more are those of rests, and sums in another unit are off by four. Off are rests, which are the sum of two numbers of bf16, by 128, and so are sums of x; these by 5 for being added up,
-		// rests by 4 for their roundings in units, and by one for that of the weight in the term; and the result by one.
+		// A chunk has 18 steps, two of them of rests, and to bring sums to another unit costs four. Off are rests by 128, as the sum of two numbers of bf16, by 4 as they are rounded in
+		// units, and by one as the weight is in the term; sums of x by 128 likewise, and by 5 as they are added up; and the result by one: 267.
 		lost, off, more = 18*9.5+4, 267, 1
 		if p.alone() {
 			lost = 18*20 + 4

@@ -72,11 +72,12 @@ func (c *checkCmd) Run(env *cli.Env) error {
 	if err := c.prepare(g, c.Seed); err != nil {
 		return err
 	}
+	params := g.Params()
 	if _, err := g.Run(env.Context); err != nil {
 		return err
 	}
 	observed := d.Observed()
-	between, err := orderOfObserved(env.Context, g.IR(), observed)
+	between, err := orderOfObserved(env.Context, withParams(g.IR(), params), observed)
 	if err != nil {
 		return err
 	}
@@ -244,6 +245,18 @@ func kernelsOf(g *ir.Graph) map[ir.ID]*ir.Kernel {
 		}
 	}
 	return out
+}
+
+// withParams returns a graph whose params have no other values than these bits of theirs. What dispatches were observed to touch is so for these
+// values only: for others it may be more or less than what commands touch whose effects are declared.
+func withParams(g *ir.Graph, bits []uint32) *ir.Graph {
+	g = g.Clone()
+	for i := range g.Params {
+		if p := &g.Params[i]; p.Type == ir.U32 {
+			p.Min, p.Max = float64(bits[i]), float64(bits[i])
+		}
+	}
+	return g
 }
 
 // orderOfObserved lists commands that were observed to touch the same bytes although nothing orders them.

@@ -52,15 +52,16 @@ func (f burstFlag) burst() (int, error) {
 // modelFlags are the flags of commands that run a language model.
 type modelFlags struct {
 	burstFlag
-	Draft *int `placeholder:"N" help:"Most tokens to guess, from what followed the same words before, and to verify by one step. Answers stay the same but for rounding, and are faster where texts repeat themselves. A graph needs mlxc record --draft N (default: as many as the graph verifies; 0: guess nothing)."`
+	Draft *int `placeholder:"N" help:"Most tokens to guess, from what followed the same words before, and to verify by one step. Answers stay the same but for rounding; on a GPU they are faster where texts repeat themselves. A graph needs mlxc record --draft N (default: on a GPU as many as the graph verifies; else, and with 0, nothing is guessed)."`
 	moduleFlags
 }
 
-// draft sets how many tokens are guessed.
+// draft sets how many tokens are guessed. On a GPU a step of several tokens takes little longer than one of a token, whose time is that of reading the weights. On the host it takes nearly as
+// long as so many steps: there guesses are made only if they are asked for.
 func (f *modelFlags) draft(m *textgen.Model, path string, o *textgen.Options) error {
 	switch {
 	case f.Draft == nil:
-		if o.Burst <= 1 {
+		if o.Burst <= 1 && m.Device.Info().Submits {
 			o.Draft = m.Drafts()
 		}
 	case *f.Draft > m.Drafts():
