@@ -60,7 +60,7 @@ const H200 = "h200"
 var h200 = Model{
 	Name: H200, Device: "NVIDIA H200", Bandwidth: 4.2e12, Cores: 132, Rate: 132 * 128 * 1.98e9,
 	Launch: 0.75e-6, ConcurrentLaunch: 0.15e-6, CommandBuffer: 0.75e-6, Latency: 1.3e-6, Encode: 0.04e-6,
-	Filling: regexp.MustCompile(`^affine_(qmv|qmv_fast|qmm_t)_\w*(float16_t|bfloat16_t)_gs_\d+_b_4`), // backend/internal/ptxmatrix
+	Filling: regexp.MustCompile(`^affine_qmv(_fast)?_\w*(float16_t|bfloat16_t)_gs_\d+_b_4`), // backend/internal/ptxmatrix
 	Plans: map[string]PlanTimes{
 		"stream":        {Encode: 2.7e-6, Launch: 2.3e-6},
 		"chain":         {Encode: 0.04e-6, Launch: 0.9e-6},

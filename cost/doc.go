@@ -13,7 +13,7 @@
 // B is the chip's bandwidth times its attainable share, and A the arithmetic that its cores attain. A dispatch of few
 // threadgroups leaves cores idle. Latency is the time of a kernel's dependent loads and sums, however few they are:
 // no figure of a chip, but the median over the kernels that were measured. Work that each of several threadgroups has
-// to do again for itself, as for each row of its tile, is repeated ([Repeated]): it takes the time of its operations, or of reading its operands
+// to do again for itself is repeated ([Repeated]): it takes the time of its operations, or of reading its operands
 // from the cores' caches. The commands of an epoch run concurrently:
 //
 //	max(max(Σ bytes / B, Σ operations / A) + Σ repeated, the longest of them alone, Σ concurrent launch)

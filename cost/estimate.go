@@ -140,11 +140,7 @@ func (e *Estimator) work(d *ir.Dispatch, effects *ir.Effects, function string, o
 	if k, ok := e.Kernels[function]; ok {
 		w.Alone = k.At(w.Bytes)
 	} else {
-		groups := e.groups(d)
-		if e.fills(function) {
-			groups = float64(e.Cores)
-		}
-		w.Alone = e.alone(w, groups)
+		w.Alone = e.alone(w, e.groups(d))
 	}
 	return w
 }

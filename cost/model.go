@@ -24,19 +24,14 @@ type Model struct {
 	Encode           Seconds // the host's time for one command
 	Latency          Seconds // of a kernel without figures of its own: its time beyond launch and work
 	Kernels          map[string]Kernel
-	// Filling are the names of kernels whose blocks take the work of one threadgroup after another, one block a core, however many threadgroups are declared: no more than
-	// these repeat anything, and they keep what they read of x. nil: there are none.
+	// Filling are the names of kernels whose blocks take the work of one threadgroup after another, one block a core: no more than these repeat anything.
+	// nil: there are none.
 	Filling *regexp.Regexp
 
 	// The fields below are found by `mlxreplay doctor` and do not change modelled times.
 	Device string // the GPU that the profile was measured on
 	Litmus Litmus
 	Plans  map[string]PlanTimes // by name: "concurrent", "indirect"; "chain", "edges-waiting"
-}
-
-// fills reports whether a kernel is one of Filling.
-func (m *Model) fills(function string) bool {
-	return m.Filling != nil && m.Filling.MatchString(function)
 }
 
 // Litmus says which orderings a GPU was seen to keep where Metal promises nothing or the question was open.

@@ -1,8 +1,6 @@
 package cost
 
 import (
-	"math"
-
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/decl"
 	"github.com/mlxc/mlxc/msl/term"
@@ -19,11 +17,10 @@ type Repeated struct {
 // @where term once per choice of its indices; again is what threadgroups repeat of that.
 //
 // If an element of the results needs m of the c choices of the term's indices, each choice is needed by a
-// share m/c of the elements, and so by at least that share of the threadgroups. Where the grid says how many choices of an index a
-// threadgroup has, it needs all of these: rows that lie in one tile are needed by all threadgroups with that tile.
+// share m/c of the elements, and so by at least that share of the threadgroups.
 func (e *Estimator) operations(in *decl.Instance) (once float64, again Repeated) {
 	c := counter{e: e, in: in, calls: make([]calls, len(in.Decl.Wheres))}
-	groups, filling := 0.0, e.fills(in.Decl.Name) // groups is computed when it is first needed
+	groups := 0.0 // computed when it is first needed
 	for _, r := range in.Decl.Results {
 		elements := 1.0
 		for _, n := range in.Shapes[r.Arg] {
@@ -36,11 +33,10 @@ func (e *Estimator) operations(in *decl.Instance) (once float64, again Repeated)
 	var read []float64                       // by argument, the elements that a threadgroup reads for its repeated work
 	for i := len(c.calls) - 1; i >= 0; i-- { // a @where term uses only those before it
 		x := &c.calls[i]
-		choices, need, share := 1.0, 1.0, 1.0
+		choices, need := 1.0, 1.0
 		for k, n := range x.vars {
 			choices *= n
 			need *= x.free[k]
-			share *= max(x.free[k]/max(n, 1), c.tiled(n))
 		}
 		n := min(x.times, choices)
 		c.vars, c.free = append(c.vars[:0], x.vars...), append(c.free[:0], x.free...)
@@ -51,17 +47,12 @@ func (e *Estimator) operations(in *decl.Instance) (once float64, again Repeated)
 			continue
 		}
 		if groups == 0 {
-			groups = e.groups(in.Dispatch)
-		}
-		shared := min(max(need/n, share), 1) * groups
-		if filling {
-			shared = min(shared, float64(e.Cores))
-		}
-		if shared > 1+1e-9 {
-			again.Operations += (shared - 1) * n * operations
-			if filling { // what is staged is read once, as it is without the repeated work
-				continue
+			if groups = e.groups(in.Dispatch); e.Filling != nil && e.Filling.MatchString(in.Decl.Name) {
+				groups = min(groups, float64(e.Cores))
 			}
+		}
+		if shared := min(need/n, 1) * groups; shared > 1 {
+			again.Operations += (shared - 1) * n * operations
 			if read == nil {
 				read = make([]float64, len(in.Decl.Args))
 			}
@@ -73,23 +64,6 @@ func (e *Estimator) operations(in *decl.Instance) (once float64, again Repeated)
 		}
 	}
 	return once, again
-}
-
-// tiled returns the share of the threadgroups that have a choice of an index with n values, if a dimension of the grid
-// gives each threadgroup some of them, else 0.
-func (c *counter) tiled(n float64) (share float64) {
-	if c.in.Decl.Groups == nil || c.in.Dispatch.GridKind != ir.Threadgroups {
-		return 0
-	}
-	for i, g := range c.in.Decl.Groups {
-		if g.Check == nil || g.Check.Op != term.CeilDiv {
-			continue
-		}
-		if _, all := c.span(g.Check.Args[0]); all == n {
-			share = max(share, 1/max(1, c.e.extent(c.in.Dispatch.Grid[i])))
-		}
-	}
-	return share
 }
 
 // loads sets read, for each argument, to at least the number of elements that n evaluations of e load. Loads of
@@ -203,9 +177,6 @@ func (c *counter) span(e *term.Expr) (lo, hi float64) {
 		case term.Div, term.CeilDiv: // both operands are positive
 			return alo / max(bhi, 1), ahi / max(blo, 1)
 		case term.Mod:
-			if alo == ahi && blo == bhi && blo > 0 {
-				return math.Mod(alo, blo), math.Mod(alo, blo)
-			}
 			return 0, bhi
 		case term.Min:
 			return min(alo, blo), min(ahi, bhi)

@@ -10,7 +10,64 @@
 
 #include "slots.h"
 #include "rope.h"
-#include "rms.h"
+
+constexpr constant int READS = 4; // consecutive elements of a row that a thread of rms takes
+
+// Input is the vector of a product before it is normalised.
+template <typename T>
+struct Input {
+  const device T* x;
+  const device T* norm;
+  int K;
+  float eps;
+};
+
+// inverse_of is what the kernel rms multiplies a row by whose squares have this sum.
+template <typename T>
+inline float inverse_of(const thread Input<T>& in, float squares) { return precise::rsqrt(squares / float(in.K) + in.eps); }
+
+// inverse_rms is what the kernel rms multiplies a row by: its thread t adds up the squares of
+// elements READS·t and following, simdgroup s holds the threads from LANES·s on, and the
+// sums of the simdgroups are added last, as those of one. K is a multiple of READS. So many
+// simdgroups of rms are read `ahead`, and at once where x is `wide`.
+template <int ahead, bool wide, typename T>
+inline float inverse_rms(const thread Input<T>& in, uint lane) {
+  float partial = 0;
+  for (int s = 0; s * LANES * READS < in.K; s += ahead) {
+    float v[ahead][READS] = {{0}};
+#pragma unroll
+    for (int d = 0; d < ahead; d++) {
+      const int first = ((s + d) * LANES + int(lane)) * READS;
+      if (first < in.K) {
+        if (wide) {
+          take<READS>(in.x + first, v[d]);
+        } else {
+          for (int i = 0; i < READS; i++) {
+            v[d][i] = in.x[first + i];
+          }
+        }
+      }
+    }
+    float acc[ahead] = {0};
+#pragma unroll
+    for (int d = 0; d < ahead; d++) {
+#pragma unroll
+      for (int i = 0; i < READS; i++) {
+        acc[d] += v[d][i] * v[d][i];
+      }
+    }
+    if (ahead == 1) {
+      acc[0] = simd_sum(acc[0]);
+    } else {
+      sum_all<ahead>(acc);
+    }
+#pragma unroll
+    for (int d = 0; d < ahead; d++) {
+      partial = int(lane) == s + d ? acc[d] : partial;
+    }
+  }
+  return inverse_of(in, simd_sum(partial));
+}
 
 // sum_of_squares adds up the squares of a row that lies in registers: element (LANES·d + l)·values + i of it
 // is v[d][i] of lane l, and 0 past its end. The order is that of inverse_rms. A lane has what some neighbours
@@ -481,9 +538,13 @@ inline void rows_of_norm(const thread AffineOf<T>& m, const thread Input<T>& in,
   }
 }
 
-// The product of a norm; the products of a simdgroup that takes two words of a row at a time,
+// The norm of a row of x, and its product; the products of a simdgroup that takes two words of a row at a time,
 // qmv_fast, are of a K that is a multiple of 2048/b, of the others any that is a multiple of the group.
 //
+// @lines norm()
+// @where inv[m] = rsqrt(sum[rms](k < in_vec_size, x[m,k] * x[m,k]) / f32(in_vec_size) + eps)
+// @where v[m,k] = round({T}, norm[k] * round({T}, x[m,k] * inv[m]))
+// @end
 // @text  dot_norm(s) = {affine(in_vec_size; {C}; {s}; n; v[m,c*g + j])}
 // @lines sizes(results)
 // @if    C == qmv
@@ -509,7 +570,7 @@ inline void rows_of_norm(const thread AffineOf<T>& m, const thread Input<T>& in,
 // @groups  M, ceil(out_vec_size/32), 1
 // @group   32, 2, 1
 // @use     sizes(&& out_vec_size >= 1)
-// @use     norm(in_vec_size; v)
+// @use     norm()
 // @term    y[m,n] = round({T}, {dot_norm()})
 template <typename T, int g, int b, int words>
 [[kernel]] void qmv_rms(
@@ -538,7 +599,7 @@ template <typename T, int g, int b, int words>
 // @groups  M, ceil(out_vec_size/32), 1
 // @group   32, 2, 1
 // @use     sizes(&& out_vec_size >= 16 && out_vec_size % 16 == 0)
-// @use     norm(in_vec_size; v)
+// @use     norm()
 // @where   dot[m,n] = round({T}, {dot_norm()})
 // @term    y[m,n] = round({T}, dot[m,n])
 // @term    top[m,p] = round({T}, max(i < 16, dot[m,16*p + i]))
@@ -556,7 +617,7 @@ template <typename T, int g, int b, int words>
 // that its norm is not computed too often, and a threadgroup few, so that all cores have about as many.
 //
 // @kernel  affine_{C:qmv|qmv_fast}_rms_silu_mul_{T:{types()}}_gs_{g:{groups()}}_b_{b:4}
-// @use     norm(in_vec_size; v)
+// @use     norm()
 // @each    i = gate up
 // @use     matrix(_{i}; {b}; out_vec_size; in_vec_size)
 // @where   {i}[m,n] = round({T}, {dot_norm(_{i})})

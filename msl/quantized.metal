@@ -4,7 +4,6 @@
 
 #include "slots.h"
 #include "rope.h"
-#include "rms.h"
 
 // Row is the vector of a product, as it lies in memory. Another type with these
 // functions may compute its elements from something else.
@@ -551,8 +550,7 @@ EACH_TYPE(INSTANTIATE_QMV_ALL)
 //
 // Weights are rounded to the type of the vectors, as MLX's kernel has them in threadgroup memory.
 //
-// @text    tiled_of(s; x) = sum[qmm](k < K, {x}[m,k] * round({T}, scales{s}[n,k/g] * f32(w{s}[n,k]) + biases{s}[n,k/g]))
-// @text    tiled(s) = {tiled_of({s}; x)}
+// @text    tiled(s) = sum[qmm](k < K, x[m,k] * round({T}, scales{s}[n,k/g] * f32(w{s}[n,k]) + biases{s}[n,k/g]))
 //
 // @kernel  affine_qmm_t_{T:{types()}}_gs_{g:{groups()}}_b_{b:{bits()}}_alN_{aligned:true|false}_batch_0
 // @mlx     unlisted
@@ -581,70 +579,30 @@ struct Following {
   int row(int h, int c) const { return min(first[h] + c, N - 1); }
 };
 
-// Given are rows of x as they lie in memory.
-template <typename T>
-struct Given {
-  const device T* x;
-
-  // inverse is what a row is multiplied by, and weights are what its elements from the k-th on are multiplied by then:
-  // of rows that are not normalised neither matters.
-  float inverse(int row) const { return 1; }
-  template <int n>
-  void weights(int k, thread float* norm) const {}
-  // made is what becomes of an element.
-  float made(float v, float inverse, float norm) const { return v; }
-};
-
-// Normed are their norms, rounded as rms rounds them. What the rows are multiplied by lies in threadgroup memory.
-template <typename T>
-struct Normed {
-  const device T* x;
-  const device T* norm;
-  const threadgroup float* inverses;
-
-  float inverse(int row) const { return inverses[row]; }
-  template <int n>
-  void weights(int k, thread float* of) const {
-#pragma unroll
-    for (int i = 0; i < n; i++) {
-      of[i] = norm[k + i];
-    }
-  }
-  float made(float v, float inverse, float norm) const { return T(norm * float(T(v * inverse))); }
-};
-
 // Ahead is what a thread brings to threadgroup memory for a tile of `tall` rows: 4 elements of every
 // 16th row of x, so that eight threads read 128 bytes, and 8 codes of a row of each of
 // two matrices. It asks for the next DEPTH columns before those that are there are
 // multiplied. Rows of x behind the last are read as the last one; which rows of w it takes says a type such as Following.
-template <int tall, int g, int b, typename T, typename X>
+template <int tall, int g, int b, typename T>
 struct Ahead {
-  X all;
   const device T* x[tall / 16];
-  float inverse[tall / 16];
-  int place; // of the elements of a step, where the thread's begin
   const device uint* codes[2];
   int eighth; // of the codes of a step, which a thread takes
   const device T* scales[2];
   const device T* biases[2];
   bool wide; // x lies at a multiple of four elements, and so does each row, of a multiple of 32 elements
   float4 elements[tall / 16];
-  float norm[4];
   uint words[2][2];
   float scale[2];
   float bias[2];
 
   template <typename R>
-  void begin(const thread AffineOf<T>* w, const thread R& rows, const thread X& from, int K, int M, int m0, int thread_id) {
-    all = from;
-    wide = aligned(from.x, 4 * sizeof(T));
+  void begin(const thread AffineOf<T>* w, const thread R& rows, const device T* from, int K, int M, int m0, int thread_id) {
+    wide = aligned(from, 4 * sizeof(T));
     eighth = thread_id % 4 * 8;
-    place = thread_id % 8 * 4;
 #pragma unroll
     for (int i = 0; i < tall / 16; i++) {
-      const int row = min(m0 + thread_id / 8 + 16 * i, M - 1);
-      x[i] = from.x + size_t(row) * K + place;
-      inverse[i] = from.inverse(row);
+      x[i] = from + size_t(min(m0 + thread_id / 8 + 16 * i, M - 1)) * K + thread_id % 8 * 4;
     }
 #pragma unroll
     for (int h = 0; h < 2; h++) {
@@ -667,7 +625,6 @@ struct Ahead {
         elements[i] = float4(x[i][k], x[i][k + 1], x[i][k + 2], x[i][k + 3]);
       }
     }
-    all.template weights<4>(k + place, norm);
 #pragma unroll
     for (int h = 0; h < 2; h++) {
       load_eight<b>(codes[h], k + eighth, words[h]);
@@ -683,9 +640,7 @@ struct Ahead {
   void store(threadgroup float4* xs, threadgroup float4* ws, int thread_id) const {
 #pragma unroll
     for (int i = 0; i < tall / 16; i++) {
-      const float4 v = elements[i];
-      xs[(thread_id / 8 + i * 16) * (DEEP / 4) + thread_id % 8] =
-          float4(all.made(v.x, inverse[i], norm[0]), all.made(v.y, inverse[i], norm[1]), all.made(v.z, inverse[i], norm[2]), all.made(v.w, inverse[i], norm[3]));
+      xs[(thread_id / 8 + i * 16) * (DEEP / 4) + thread_id % 8] = elements[i];
     }
 #pragma unroll
     for (int h = 0; h < 2; h++) {
@@ -706,18 +661,15 @@ inline int column_of(uint simdgroup, int j) { return int(simdgroup) % 2 * 16 + j
 // not once by each simdgroup that multiplies it. Of a row, one of four threads has the elements 2q and 2q + 1 of
 // every eight, and of x two rows, 8 apart. In threadgroup memory stands what lanes of a simdgroup take at once: of
 // 16 rows of x and 16 columns a part, of 8 rows of w two.
-template <int tall, int g, int b, typename T, typename X>
+template <int tall, int g, int b, typename T>
 struct Parted {
-  X all;
   const device T* x[2];
-  float inverse[2];
   const device uint* codes[2];
   int pair; // of every four
   const device T* scales[2];
   const device T* biases[2];
   bool wide; // x lies at a multiple of four elements and the codes at one of 16 bytes, and so does each row of them
   float2 elements[2][4];
-  float norm[4][2];
   uint4 words[2];
   float scale[2];
   float bias[2];
@@ -726,16 +678,13 @@ struct Parted {
   static bool has_x(int thread_id) { return tall == SIDE || thread_id / LANES < tall / 16; }
 
   template <typename R>
-  void begin(const thread AffineOf<T>* w, const thread R& rows, const thread X& from, int K, int M, int m0, int thread_id) {
+  void begin(const thread AffineOf<T>* w, const thread R& rows, const device T* from, int K, int M, int m0, int thread_id) {
     const int q = thread_id % 4;
-    all = from;
     pair = q;
-    wide = aligned(from.x, 4 * sizeof(T)) && aligned(w[0].w, 16) && aligned(w[1].w, 16);
+    wide = aligned(from, 4 * sizeof(T)) && aligned(w[0].w, 16) && aligned(w[1].w, 16);
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-      const int m = min(m0 + thread_id / LANES * 16 + thread_id % LANES / 4 + 8 * h, M - 1);
-      x[h] = from.x + size_t(m) * K + q * 2;
-      inverse[h] = from.inverse(m);
+      x[h] = from + size_t(min(m0 + thread_id / LANES * 16 + thread_id % LANES / 4 + 8 * h, M - 1)) * K + q * 2;
       const size_t row = rows.row(h, thread_id / 4);
       codes[h] = w[h].w + row * words_of<b>(K) + (b == 8 ? q / 2 : 0);
       scales[h] = w[h].scales + row * (K / g);
@@ -771,10 +720,6 @@ struct Parted {
         }
       }
     }
-#pragma unroll
-    for (int u = 0; u < 4; u++) {
-      all.template weights<2>(k + pair * 2 + 8 * u, norm[u]);
-    }
   }
 
   void store(threadgroup uint4* memory, int thread_id) const {
@@ -787,8 +732,7 @@ struct Parted {
       for (int u = 0; u < 2; u++) {
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-          const int at = 2 * s + u;
-          parts[u][h] = parts_of(all.made(elements[h][at].x, inverse[h], norm[at][0]), all.made(elements[h][at].y, inverse[h], norm[at][1]));
+          parts[u][h] = parts_of(elements[h][2 * s + u].x, elements[h][2 * s + u].y);
         }
       }
       left[(3 * s) * LANES] = uint4(parts[0][0].x, parts[0][1].x, parts[1][0].x, parts[1][1].x);
@@ -818,23 +762,20 @@ constexpr constant float OF_PARTS = 2.3283064365386962890625e-10f; // 2^-32: fac
 inline bool is_finite(float v) { return (as_type<uint>(v) & 0x7f800000u) != 0x7f800000u; }
 
 // in_order adds 16 products to c, one after another, as a sum of products that is no finite number is made.
-template <int g, int b, typename T, typename X>
-inline float in_order(const AffineOf<T> w, const thread X& x, int m, size_t n, int K, int k, float c) {
-  const float inverse = x.inverse(m);
+template <int g, int b, typename T>
+inline float in_order(const AffineOf<T> w, const device T* x, size_t m, size_t n, int K, int k, float c) {
   for (const int end = min(k + 16, K); k < end; k++) {
     const uint code = code_at<b>(w.w + n * words_of<b>(K), k, k);
     const float weight = float(T(float(w.scales[n * (K / g) + k / g]) * float(code) + float(w.biases[n * (K / g) + k / g])));
-    float norm[1];
-    x.template weights<1>(k, norm);
-    c = fma(x.made(float(x.x[size_t(m) * K + k]), inverse, norm[0]), weight, c);
+    c = fma(float(x[m * K + k]), weight, c);
   }
   return c;
 }
 
 // add_parts makes a simdgroup's quarter of a tile: of its rows r and r + 8, acc[4 * i + j] are two columns each.
-template <int tall, int g, int b, bool careful, typename T, typename R, typename X>
+template <int tall, int g, int b, bool careful, typename T, typename R>
 inline void add_parts(
-    const thread AffineOf<T>* w, const thread R& rows, const thread X& x, int K, int M, int m0,
+    const thread AffineOf<T>* w, const thread R& rows, const device T* x, int K, int M, int m0,
     threadgroup uint4* memory, uint thread_id, uint simdgroup, thread float4* acc) {
   const int lane = int(thread_id) % LANES;
   const int row = int(simdgroup) / 2 * (tall / 2) + lane / 4;
@@ -842,7 +783,7 @@ inline void add_parts(
   for (int i = 0; i < tall / 8; i++) {
     acc[i] = float4(0);
   }
-  Parted<tall, g, b, T, X> ahead;
+  Parted<tall, g, b, T> ahead;
   ahead.begin(w, rows, x, K, M, m0, int(thread_id));
   ahead.load(0);
   for (int k = 0; k < K; k += DEPTH) {
@@ -881,7 +822,7 @@ inline void add_parts(
             while (rest != 0) {
               const int e = int(ctz(rest));
               rest &= rest - 1;
-              const int m = min(m0 + row + 16 * i + e / 2 * 8, M - 1);
+              const size_t m = min(m0 + row + 16 * i + e / 2 * 8, M - 1);
               const size_t n = rows.row(j / 2, column_of(simdgroup, j) % (SIDE / 2) + lane % 4 * 2 + e % 2);
               const float before = e == 0 ? c.x : e == 1 ? c.y : e == 2 ? c.z : c.w;
               const float after = in_order<g, b>(w[j / 2], x, m, n, K, k + 16 * s, before);
@@ -903,9 +844,9 @@ inline void add_parts(
   }
 }
 
-template <int tall, int g, int b, typename T, typename R, typename X>
+template <int tall, int g, int b, typename T, typename R>
 inline void multiply_in_parts(
-    const thread AffineOf<T>* w, const thread R& rows, const thread X& x, int K, int M, int m0,
+    const thread AffineOf<T>* w, const thread R& rows, const device T* x, int K, int M, int m0,
     threadgroup uint4* memory, uint thread_id, uint simdgroup) {
   const int lane = int(thread_id) % LANES;
   float4 acc[tall / 8];
@@ -943,16 +884,16 @@ inline void multiply_in_parts(
   threadgroup_barrier(mem_flags::mem_threadgroup);
 }
 
-// multiply_square makes a tile of `tall` × SIDE, SIDE × SIDE or half or a quarter as tall, and leaves it in threadgroup memory, in
+// multiply_square makes a tile of `tall` × SIDE, SIDE × SIDE or half as tall, and leaves it in threadgroup memory, in
 // rows of BROAD floats: so many rows of x from m0 on, by SIDE/2 rows of w[0] and as many of w[1], which R says. Each weight
 // is decoded once for them. The four simdgroups make a quarter each, 4 × 4 blocks of 8 × 8, so that each block that is
-// taken from threadgroup memory stands in four products, or 2 × 4 or 1 × 4.
-template <int tall, int g, int b, typename T, typename R, typename X>
+// taken from threadgroup memory stands in four products, or 2 × 4.
+template <int tall, int g, int b, typename T, typename R>
 inline void multiply_square(
-    const thread AffineOf<T>* w, const thread R& rows, const thread X& x, int K, int M, int m0,
+    const thread AffineOf<T>* w, const thread R& rows, const device T* x, int K, int M, int m0,
     threadgroup float4* memory, uint thread_id, uint simdgroup) {
   if (parts_known()) {
-    multiply_in_parts<tall < SIDE / 2 ? SIDE / 2 : tall, g, b>(w, rows, x, K, M, m0, (threadgroup uint4*)memory, thread_id, simdgroup);
+    multiply_in_parts<tall, g, b>(w, rows, x, K, M, m0, (threadgroup uint4*)memory, thread_id, simdgroup);
     return;
   }
   const threadgroup float* xs = (const threadgroup float*)memory;
@@ -963,7 +904,7 @@ inline void multiply_square(
   for (int i = 0; i < tall / 4; i++) {
     acc[i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
   }
-  Ahead<tall, g, b, T, X> ahead;
+  Ahead<tall, g, b, T> ahead;
   ahead.begin(w, rows, x, K, M, m0, int(thread_id));
   ahead.load(0);
   for (int k = 0; k < K; k += DEPTH) {
@@ -1016,24 +957,15 @@ struct Square {
       const thread AffineOf<T>* m, const device T* x, const E e, int K, int N, int M, int m0, int n0,
       threadgroup float4* memory, uint thread_id,
       uint simdgroup) {
-    make_of<SIDE, W>(m, Given<T>{x}, e, K, N, M, m0, n0, memory, thread_id, simdgroup);
-  }
-
-  // make_of makes a tile of so many rows of x, which may be normalised.
-  template <int tall, typename W, typename T, typename X, typename E>
-  static void make_of(
-      const thread AffineOf<T>* m, const X x, const E e, int K, int N, int M, int m0, int n0,
-      threadgroup float4* memory, uint thread_id,
-      uint simdgroup) {
     constexpr int width = columns(E::matrices);
     const AffineOf<T> w[2] = {m[0], m[E::matrices - 1]};
     const Following rows = {{n0, E::matrices == 1 ? n0 + SIDE / 2 : n0}, N};
-    multiply_square<tall, W::group, W::bits>(w, rows, x, K, M, m0, memory, thread_id, simdgroup);
+    multiply_square<SIDE, W::group, W::bits>(w, rows, x, K, M, m0, memory, thread_id, simdgroup);
     const int col = int(thread_id) % width;
     if (n0 + col >= N) {
       return;
     }
-    for (int row = int(thread_id) / width; row < min(tall, M - m0); row += 4 * LANES / width) {
+    for (int row = int(thread_id) / width; row < min(SIDE, M - m0); row += 4 * LANES / width) {
       const threadgroup float* from = (const threadgroup float*)memory + row * BROAD + col;
       e.put(size_t(m0 + row) * N + n0 + col, from[0], from[(E::matrices - 1) * (SIDE / 2)]);
     }
@@ -1088,57 +1020,6 @@ MATRIX_ADD(qmm_t_add, Square, AFFINE)
 // @require aligned == 0 || N % 32 == 0
 // @use     silu_mul(m,n; {T})
 MATRIX_SILU_MUL(qmm_t_silu_mul, Square, AFFINE)
-
-constexpr constant int FEW = 8; // rows of x that are normalised on their way into products of matrices
-constexpr constant int LOW = 16; // rows of their tiles
-
-// inverses_of leaves in threadgroup memory what rms multiplies each row of x by. A simdgroup finds that of every fourth row.
-template <typename T>
-inline void inverses_of(
-    const device T* x, const device T* norm, int K, int M, float eps, threadgroup float* inverses, uint thread_id, uint simdgroup) {
-  const uint lane = thread_id % LANES;
-  for (int m = int(simdgroup); m < M; m += 4) {
-    const Input<T> in = {x + size_t(m) * K, norm, K, eps};
-    const float inverse = inverse_rms<4, false>(in, lane);
-    if (lane == 0) {
-      inverses[m] = inverse;
-    }
-  }
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-}
-
-// The same of the norms of up to FEW rows, as a step of a few tokens has them: no dispatch of its own normalises them, but each
-// threadgroup does.
-//
-// @kernel  affine_qmm_t_rms_silu_mul_{T:float16_t=f16|bfloat16_t=bf16}_gs_{g:{groups()}}_b_{b:4}
-// @use     norm(K; v)
-// @each    i = gate up
-// @use     matrix(_{i}; {b}; N; K)
-// @where   {i}[m,n] = round({T}, {tiled_of(_{i}; v)})
-// @end
-// @arg     x     device {T}[M, K] read
-// @arg     norm  device {T}[K] read
-// @arg     y     device {T}[M, N] write
-// @arg     eps   constant f32
-// @arg     K     constant i32
-// @arg     N     constant i32
-// @arg     M     constant i32
-// @groups  ceil(M/8), ceil(N/32), 1
-// @group   32, 2, 2
-// @require K >= g && K % g == 0 && K <= 4096 && M >= 1 && M <= 8 && N >= 1
-// @use     silu_mul(m,n; {T})
-template <typename T, int g, int b>
-[[kernel]] void qmm_t_rms_silu_mul(
-    BOTH(AFFINE, w), const device T* x, const device T* norm, device T* y, constant float& eps, constant int& K, constant int& N,
-    constant int& M, TILE_PLACE) {
-  threadgroup float4 memory[MEMORY];
-  threadgroup float inverses[FEW];
-  inverses_of(x, norm, K, M, eps, inverses, thread_id, simdgroup);
-  const AffineOf<T> m[] = {BOTH(AFFINE_MADE, w)};
-  const Normed<T> rows = {x, norm, inverses};
-  const int n0 = int(group.y) * Square::columns(2);
-  Square::make_of<LOW, Codes<T, g, b, false>>(m, rows, SiluMul<T>{y}, K, N, M, 0, n0, memory, thread_id, simdgroup);
-}
 
 constant bool traditional [[function_constant(2)]];
 
@@ -1213,9 +1094,9 @@ struct Turned {
 };
 
 // turned_rows makes a tile of so many rows of them.
-template <int tall, int g, int b, typename T, typename S, typename X>
+template <int tall, int g, int b, typename T, typename S>
 inline void turned_rows(
-    const thread AffineOf<T>& w, const X x, const thread Paired& rows, const thread Turned<T, S>& results,
+    const thread AffineOf<T>& w, const device T* x, const thread Paired& rows, const thread Turned<T, S>& results,
     const thread Turn& turn, int K, int M, int m0, threadgroup float4* memory, uint thread_id, uint simdgroup) {
   const AffineOf<T> both[2] = {w, w};
   multiply_square<tall, g, b>(both, rows, x, K, M, m0, memory, thread_id, simdgroup);
@@ -1242,20 +1123,16 @@ inline void turned_rows(
 // @require {s}_heads == 1 || {s}_strides[0] >= dims
 // @require {s}_heads == 1 || M == 1 || {s}_strides[0] >= M*{s}_strides[1] || {s}_strides[1] >= {s}_heads*{s}_strides[0]
 // @end
-// @lines   turned_matrices()
+// @lines   rows_turned(S)
 // @constant 2 traditional bool
 // @use     matrix(_q; {b}; q_heads*dims; K)
 // @use     matrix(_k; {b}; k_heads*dims; K)
 // @use     matrix(_v; {b}; n_v; K)
 // @arg     x          device {T}[M, K] read
-// @end
-// @lines   turned_results(S)
 // @arg     q          device {T}[q_heads, M, dims : q_strides[0], q_strides[1], 1] write
 // @arg     k          device {S}[k_heads, M, dims : k_strides[0], k_strides[1], 1] write
 // @arg     v          device {S}[M, n_v] write
 // @arg     offset     device i32[1] read
-// @end
-// @lines   turned_by(S; x; tall)
 // @arg     K          constant i32
 // @arg     q_heads    constant i32
 // @arg     k_heads    constant i32
@@ -1267,7 +1144,8 @@ inline void turned_rows(
 // @arg     scale      constant f32
 // @arg     base       constant f32
 // @let     pairs = dims/2
-// @groups  ceil(M/({tall})), ceil(q_heads*pairs/32) + ceil(k_heads*pairs/32) + ceil(n_v/64), 1
+// @let     tall = 32 + 32*min(1, q_heads*dims/4096)
+// @groups  ceil(M/tall), ceil(q_heads*pairs/32) + ceil(k_heads*pairs/32) + ceil(n_v/64), 1
 // @group   32, 2, 2
 // @require K >= g && K % g == 0 && M >= 1 && q_heads >= 1 && k_heads >= 1 && n_v >= 1
 // @if      order == pairs
@@ -1278,7 +1156,7 @@ inline void turned_rows(
 // @where   theta[t,i] = (scale * f32(t + offset[0])) * exp2(-(f32(i) / f32(pairs)) * base)
 // @each    s = q k
 // @use     rows_apart({s})
-// @where   dot_{s}[m,n] = round({T}, {tiled_of(_{s}; {x})})
+// @where   dot_{s}[m,n] = round({T}, {tiled(_{s})})
 // @if      order == pairs
 // @where   first_{s}[h,t,i] = {first(dot_{s}; t,h*dims + 2*i; t,h*dims + 2*i + 1; t,i)}
 // @where   second_{s}[h,t,i] = {second(dot_{s}; t,h*dims + 2*i; t,h*dims + 2*i + 1; t,i)}
@@ -1289,13 +1167,8 @@ inline void turned_rows(
 // @term    {s}[h,t,j] = round({{s}_type({S})}, select(j < pairs, first_{s}[h,t,j % pairs], second_{s}[h,t,j % pairs]))
 // @end
 // @end
-// @where   dot_v[m,n] = {tiled_of(_v; {x})}
+// @where   dot_v[m,n] = {tiled(_v)}
 // @term    v[m,n] = round({S}, dot_v[m,n])
-// @end
-// @lines   rows_turned(S)
-// @use     turned_matrices()
-// @use     turned_results({S})
-// @use     turned_by({S}; x; 32 + 32*min(1, q_heads*dims/4096))
 // @end
 //
 // @kernel  affine_qmm_t_x3_rope_{T:{types()}}_gs_{g:{groups()}}_b_{b:4|8}{order:=pairs|=halves}
@@ -1303,61 +1176,34 @@ inline void turned_rows(
 //
 // @kernel  affine_qmm_t_x3_rope_{T:float=f32}_{S:float16_t=f16}_gs_{g:{groups()}}_b_{b:4|8}{order:=pairs|=halves}
 // @use     rows_turned({S})
-#define TURNED_RESULTS device T *q, device S *k, device S *v, const device int *offset
-#define TURNED_SIZES                                                                                                       \
-  constant int &K, constant int &q_heads, constant int &k_heads, constant int &dims, constant int &n_v, constant int &M,   \
-  constant long *q_strides, constant long *k_strides, constant float &scale, constant float &base, TILE_PLACE
-#define TURNED_TILE                                                                                                        \
-  const int pairs = dims / 2;                                                                                              \
-  const int tiles_q = (q_heads * pairs + SIDE / 2 - 1) / (SIDE / 2);                                                       \
-  const int tiles_k = (k_heads * pairs + SIDE / 2 - 1) / (SIDE / 2);                                                       \
-  const int number = int(group.y);                                                                                         \
-  const bool is_query = number < tiles_q;                                                                                  \
-  const bool is_value = number >= tiles_q + tiles_k;                                                                       \
-  AffineOf<T> w = {w_q, scales_q, biases_q};                                                                               \
-  Paired rows = {true, number * (SIDE / 2), pairs, q_heads * dims};                                                        \
-  if (is_value) {                                                                                                          \
-    w = {w_v, scales_v, biases_v};                                                                                         \
-    rows = {false, (number - tiles_q - tiles_k) * SIDE, pairs, n_v};                                                       \
-  } else if (!is_query) {                                                                                                  \
-    w = {w_k, scales_k, biases_k};                                                                                         \
-    rows = {true, (number - tiles_q) * (SIDE / 2), pairs, k_heads * dims};                                                 \
-  }                                                                                                                        \
-  const Turn turn = {offset[0], scale, base};                                                                              \
-  const Turned<T, S> results = {q, k, v, q_strides, k_strides, is_query};
 template <typename T, typename S, int g, int b>
 [[kernel]] void qmm_t_x3_rope(
-    AFFINE(w, _q), AFFINE(w, _k), AFFINE(w, _v), const device T* x, TURNED_RESULTS, TURNED_SIZES) {
+    AFFINE(w, _q), AFFINE(w, _k), AFFINE(w, _v), const device T* x, device T* q, device S* k, device S* v, const device int* offset,
+    constant int& K, constant int& q_heads, constant int& k_heads, constant int& dims, constant int& n_v, constant int& M,
+    constant long* q_strides, constant long* k_strides, constant float& scale, constant float& base, TILE_PLACE) {
   threadgroup float4 memory[MEMORY];
-  TURNED_TILE
-  const Given<T> from = {x};
-  if (q_heads * dims >= 4096) {
-    turned_rows<SIDE, g, b>(w, from, rows, results, turn, K, M, int(group.x) * SIDE, memory, thread_id, simdgroup);
-  } else {
-    turned_rows<SIDE / 2, g, b>(w, from, rows, results, turn, K, M, int(group.x) * (SIDE / 2), memory, thread_id, simdgroup);
+  const int pairs = dims / 2;
+  const int tiles_q = (q_heads * pairs + SIDE / 2 - 1) / (SIDE / 2);
+  const int tiles_k = (k_heads * pairs + SIDE / 2 - 1) / (SIDE / 2);
+  const int number = int(group.y);
+  const bool is_query = number < tiles_q;
+  const bool is_value = number >= tiles_q + tiles_k;
+  AffineOf<T> w = {w_q, scales_q, biases_q};
+  Paired rows = {true, number * (SIDE / 2), pairs, q_heads * dims};
+  if (is_value) {
+    w = {w_v, scales_v, biases_v};
+    rows = {false, (number - tiles_q - tiles_k) * SIDE, pairs, n_v};
+  } else if (!is_query) {
+    w = {w_k, scales_k, biases_k};
+    rows = {true, (number - tiles_q) * (SIDE / 2), pairs, k_heads * dims};
   }
-}
-
-// The same of the norms of up to FEW rows.
-//
-// @kernel  affine_qmm_t_rms_x3_rope_{T:float16_t=f16|bfloat16_t=bf16}_gs_{g:{groups()}}_b_{b:4}{order:=pairs|=halves}
-// @use     turned_matrices()
-// @arg     norm       device {T}[K] read
-// @use     turned_results({T})
-// @arg     eps        constant f32
-// @require K <= 4096 && M <= 8
-// @use     norm(K; e)
-// @use     turned_by({T}; e; 8)
-template <typename T, typename S, int g, int b>
-[[kernel]] void qmm_t_rms_x3_rope(
-    AFFINE(w, _q), AFFINE(w, _k), AFFINE(w, _v), const device T* x, const device T* norm, TURNED_RESULTS, constant float& eps,
-    TURNED_SIZES) {
-  threadgroup float4 memory[MEMORY];
-  threadgroup float inverses[FEW];
-  inverses_of(x, norm, K, M, eps, inverses, thread_id, simdgroup);
-  TURNED_TILE
-  const Normed<T> from = {x, norm, inverses};
-  turned_rows<LOW, g, b>(w, from, rows, results, turn, K, M, 0, memory, thread_id, simdgroup);
+  const Turn turn = {offset[0], scale, base};
+  const Turned<T, S> results = {q, k, v, q_strides, k_strides, is_query};
+  if (q_heads * dims >= 4096) {
+    turned_rows<SIDE, g, b>(w, x, rows, results, turn, K, M, int(group.x) * SIDE, memory, thread_id, simdgroup);
+  } else {
+    turned_rows<SIDE / 2, g, b>(w, x, rows, results, turn, K, M, int(group.x) * (SIDE / 2), memory, thread_id, simdgroup);
+  }
 }
 
 #define INSTANTIATE_QMM_T_TURNED(name, T, S, g, b)                            \
@@ -1372,18 +1218,6 @@ INSTANTIATE_QMM_T_TURNED_ALL(float, float, float)
 INSTANTIATE_QMM_T_TURNED_ALL(float16_t, half, half)
 INSTANTIATE_QMM_T_TURNED_ALL(bfloat16_t, bfloat, bfloat)
 INSTANTIATE_QMM_T_TURNED_ALL(float_float16_t, float, half)
-
-#define INSTANTIATE_QMM_T_RMS(name, T, g)                                                                   \
-  template [[host_name("affine_qmm_t_rms_silu_mul_" #name "_gs_" #g "_b_4")]]                               \
-  [[kernel]] decltype(qmm_t_rms_silu_mul<T, g, 4>) qmm_t_rms_silu_mul<T, g, 4>;                             \
-  template [[host_name("affine_qmm_t_rms_x3_rope_" #name "_gs_" #g "_b_4")]]                                \
-  [[kernel]] decltype(qmm_t_rms_x3_rope<T, T, g, 4>) qmm_t_rms_x3_rope<T, T, g, 4>;
-#define INSTANTIATE_QMM_T_RMS_ALL(name, T)                                  \
-  INSTANTIATE_QMM_T_RMS(name, T, 32) INSTANTIATE_QMM_T_RMS(name, T, 64)     \
-  INSTANTIATE_QMM_T_RMS(name, T, 128)
-
-INSTANTIATE_QMM_T_RMS_ALL(float16_t, half)
-INSTANTIATE_QMM_T_RMS_ALL(bfloat16_t, bfloat)
 
 #define INSTANTIATE_QMM_T(name, T, g, b, aligned)                                                \
   template [[host_name("affine_qmm_t_" #name "_gs_" #g "_b_" #b "_alN_" #aligned "_batch_0")]]   \
@@ -1850,62 +1684,37 @@ EACH_TYPE(INSTANTIATE_GATHER_QMV)
 // @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=32 k_heads=8 dims=128 n_v=1024 M=65 q_strides=128,4096 k_strides=128,1024 ; groups 3 96 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=64 k_heads=1 dims=128 n_v=64 M=65 q_strides=128,8192 k_strides=128,128 ; groups 2 131 1 / 32 2 2 ; ok
 // @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=31 k_heads=8 dims=132 n_v=1024 M=70 q_strides=132,4096 k_strides=132,1056 ; groups 3 97 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_* ; traditional@2={1|0} K=640 q_heads=3 k_heads=2 dims=6 n_v=65 M=1 q_strides=6,0 k_strides=6,0 ; groups 1 4 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=640 q_heads=3 k_heads=2 dims=6 n_v=65 M=1 q_strides=6,0 k_strides=6,0 ; groups 1 4 1 / 32 2 2 ; ok
 // @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=640 q_heads=3 k_heads=2 dims=6 n_v=9 M=33 q_strides=198,6 k_strides=198,6 ; groups 2 3 1 / 32 2 2 ; ok
 // @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=640 q_heads=3 k_heads=2 dims=6 n_v=9 M=33 q_strides=197,6 k_strides=198,6 ; groups 2 3 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=640 q_heads=3 k_heads=2 dims=6 n_v=9 M=33 q_strides=198,6 k_strides=197,6 ; groups 2 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_32_* ; traditional@2={1|0} K=32 q_heads=1 k_heads=1 dims=2 n_v=1 M=1 q_strides=0,0 k_strides=0,0 ; groups 1 3 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_64_* ; traditional@2={1|0} K=64 q_heads=1 k_heads=1 dims=2 n_v=1 M=1 q_strides=0,0 k_strides=0,0 ; groups 1 3 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_128_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=2 n_v=1 M=1 q_strides=0,0 k_strides=0,0 ; groups 1 3 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_64_* ; traditional@2={1|0} K=96 q_heads=1 k_heads=1 dims=2 n_v=1 M=1 ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_128_* ; traditional@2={1|0} K=192 q_heads=1 k_heads=1 dims=2 n_v=1 M=1 ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_* ; traditional@2={1|0} K=0 q_heads=1 k_heads=1 dims=2 n_v=1 M=1 q_strides=8,8 k_strides=8,8 ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=0 k_heads=1 dims=2 n_v=1 M=1 q_strides=8,8 k_strides=8,8 ; groups 1 2 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=0 dims=2 n_v=1 M=1 q_strides=8,8 k_strides=8,8 ; groups 1 2 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=0 n_v=1 M=1 q_strides=8,8 k_strides=8,8 ; groups 1 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=3 n_v=1 M=1 q_strides=8,8 k_strides=8,8 ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=2 n_v=0 M=1 q_strides=8,8 k_strides=8,8 ; groups 1 2 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=2 n_v=1 M=0 q_strides=8,8 k_strides=8,8 ; groups 0 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=2 k_heads=1 dims=6 n_v=1 M=1 q_strides=5,0 k_strides=0,0 ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=2 dims=6 n_v=1 M=1 q_strides=0,0 k_strides=5,0 ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=6 n_v=1 M=2 q_strides=0,5 k_strides=0,6 ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=6 n_v=1 M=2 q_strides=0,6 k_strides=0,5 ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=6 n_v=1 M=2 q_strides=0,6 k_strides=0,6 ; groups 1 3 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x3_rope_*_gs_32_* ; traditional@2={1|0} K=32 q_heads=1 k_heads=1 dims=2 n_v=1 M=1 q_strides=0,0 k_strides=0,0 ; groups 1 3 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x3_rope_*_gs_64_* ; traditional@2={1|0} K=64 q_heads=1 k_heads=1 dims=2 n_v=1 M=1 q_strides=0,0 k_strides=0,0 ; groups 1 3 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x3_rope_*_gs_128_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=2 n_v=1 M=1 q_strides=0,0 k_strides=0,0 ; groups 1 3 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x3_rope_*_gs_64_* ; traditional@2={1|0} K=96 q_heads=1 k_heads=1 dims=2 n_v=1 M=1 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_128_* ; traditional@2={1|0} K=192 q_heads=1 k_heads=1 dims=2 n_v=1 M=1 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=0 q_heads=1 k_heads=1 dims=2 n_v=1 M=1 q_strides=8,8 k_strides=8,8 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=0 k_heads=1 dims=2 n_v=1 M=1 q_strides=8,8 k_strides=8,8 ; groups 1 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=0 dims=2 n_v=1 M=1 q_strides=8,8 k_strides=8,8 ; groups 1 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=0 n_v=1 M=1 q_strides=8,8 k_strides=8,8 ; groups 1 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=3 n_v=1 M=1 q_strides=8,8 k_strides=8,8 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=2 n_v=0 M=1 q_strides=8,8 k_strides=8,8 ; groups 1 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=2 n_v=1 M=0 q_strides=8,8 k_strides=8,8 ; groups 0 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=2 k_heads=1 dims=6 n_v=1 M=1 q_strides=5,0 k_strides=0,0 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=2 dims=6 n_v=1 M=1 q_strides=0,0 k_strides=5,0 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=6 n_v=1 M=2 q_strides=0,5 k_strides=0,6 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=6 n_v=1 M=2 q_strides=0,6 k_strides=0,5 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=6 n_v=1 M=2 q_strides=0,6 k_strides=0,6 ; groups 1 3 1 / 32 2 2 ; ok
 //
 // No result may lie on an operand of the same shape.
 //
-// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=2 n_v=128 M=2 q_strides=8,2 k_strides=8,2 inplace=v,x ; groups 1 4 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_32_* ; traditional@2={1|0} K=32 q_heads=1 k_heads=1 dims=2 n_v=1 M=2 q_strides=8,2 k_strides=8,2 inplace=v,{scales|biases}_{q|k} ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_32_* ; traditional@2={1|0} K=32 q_heads=1 k_heads=1 dims=2 n_v=7 M=1 q_strides=8,2 k_strides=8,2 inplace=v,{scales|biases}_v ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_64_* ; traditional@2={1|0} K=64 q_heads=1 k_heads=1 dims=2 n_v=1 M=2 q_strides=8,2 k_strides=8,2 inplace=v,{scales|biases}_{q|k} ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_64_* ; traditional@2={1|0} K=64 q_heads=1 k_heads=1 dims=2 n_v=7 M=1 q_strides=8,2 k_strides=8,2 inplace=v,{scales|biases}_v ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_128_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=2 n_v=1 M=2 q_strides=8,2 k_strides=8,2 inplace=v,{scales|biases}_{q|k} ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_{|rms_}x3_rope_*_gs_128_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=2 n_v=7 M=1 q_strides=8,2 k_strides=8,2 inplace=v,{scales|biases}_v ; groups 1 3 1 / 32 2 2 ; refused
-//
-// Of norms of up to eight rows, of at most 4,096 elements.
-//
-// @witness affine_qmm_t_rms_silu_mul_* ; K=384 N=97 M=8 ; groups 1 4 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_rms_silu_mul_* ; K=384 N=97 M=8 ; groups 1 5 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_rms_silu_mul_* ; K=384 N=97 M=9 ; groups 2 4 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_rms_silu_mul_* ; K=4096 N=33 M=3 ; groups 1 2 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_rms_silu_mul_* ; K=4224 N=33 M=3 ; groups 1 2 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_rms_silu_mul_*_gs_32_* ; K=32 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_rms_silu_mul_*_gs_64_* ; K=64 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_rms_silu_mul_*_gs_128_* ; K=128 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_rms_silu_mul_* ; K=0 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_rms_silu_mul_* ; K=128 N=0 M=1 ; groups 1 0 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_rms_silu_mul_* ; K=128 N=1 M=0 ; groups 0 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_rms_silu_mul_*_gs_32_* ; K=32 N=7 M=1 inplace=y,{scales|biases}_{gate|up} ; groups 1 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_rms_silu_mul_* ; K=128 N=128 M=2 inplace=y,x ; groups 1 4 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_rms_x3_rope_* ; traditional@2={1|0} K=640 q_heads=9 k_heads=3 dims=64 n_v=192 M=8 q_strides=64,576 k_strides=64,192 ; groups 1 15 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_rms_x3_rope_* ; traditional@2={1|0} K=640 q_heads=9 k_heads=3 dims=64 n_v=192 M=8 q_strides=64,576 k_strides=64,192 ; groups 1 16 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_rms_x3_rope_* ; traditional@2={1|0} K=640 q_heads=9 k_heads=3 dims=64 n_v=192 M=9 q_strides=64,576 k_strides=64,192 ; groups 2 15 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_rms_x3_rope_* ; traditional@2={1|0} K=640 q_heads=3 k_heads=2 dims=6 n_v=9 M=8 q_strides=48,6 k_strides=48,6 ; groups 1 3 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_rms_x3_rope_* ; traditional@2={1|0} K=640 q_heads=3 k_heads=2 dims=6 n_v=9 M=8 q_strides=47,6 k_strides=48,6 ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_rms_x3_rope_* ; traditional@2={1|0} K=640 q_heads=3 k_heads=2 dims=6 n_v=9 M=8 q_strides=48,6 k_strides=47,6 ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_rms_x3_rope_* ; traditional@2={1|0} K=128 q_heads=64 k_heads=64 dims=128 n_v=64 M=8 q_strides=128,8192 k_strides=128,8192 ; groups 1 257 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_rms_x3_rope_* ; traditional@2={1|0} K=4096 q_heads=32 k_heads=8 dims=128 n_v=1024 M=5 q_strides=128,4096 k_strides=128,1024 ; groups 1 96 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_rms_x3_rope_* ; traditional@2={1|0} K=4224 q_heads=32 k_heads=8 dims=128 n_v=1024 M=5 q_strides=128,4096 k_strides=128,1024 ; groups 1 96 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=2 n_v=128 M=2 q_strides=8,2 k_strides=8,2 inplace=v,x ; groups 1 4 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_32_* ; traditional@2={1|0} K=32 q_heads=1 k_heads=1 dims=2 n_v=1 M=2 q_strides=8,2 k_strides=8,2 inplace=v,{scales|biases}_{q|k} ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_32_* ; traditional@2={1|0} K=32 q_heads=1 k_heads=1 dims=2 n_v=7 M=1 q_strides=8,2 k_strides=8,2 inplace=v,{scales|biases}_v ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_64_* ; traditional@2={1|0} K=64 q_heads=1 k_heads=1 dims=2 n_v=1 M=2 q_strides=8,2 k_strides=8,2 inplace=v,{scales|biases}_{q|k} ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_64_* ; traditional@2={1|0} K=64 q_heads=1 k_heads=1 dims=2 n_v=7 M=1 q_strides=8,2 k_strides=8,2 inplace=v,{scales|biases}_v ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_128_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=2 n_v=1 M=2 q_strides=8,2 k_strides=8,2 inplace=v,{scales|biases}_{q|k} ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_rope_*_gs_128_* ; traditional@2={1|0} K=128 q_heads=1 k_heads=1 dims=2 n_v=7 M=1 q_strides=8,2 k_strides=8,2 inplace=v,{scales|biases}_v ; groups 1 3 1 / 32 2 2 ; refused
 //
 // Corruptions of these declarations that are no lies.
 //
@@ -1914,8 +1723,6 @@ EACH_TYPE(INSTANTIATE_GATHER_QMV)
 // @equivalent affine_qmv_fast_* ; require: out_vec_size >= 1 -> out_vec_size > 1 ; out_vec_size is a multiple of 8
 // @equivalent affine_qmv_fast_* ; require: n? >= 1 -> n? > 1 ; each is a multiple of 8
 // @equivalent affine_qmv_fast_* ; require: 1 -> 2 ; both sizes are multiples of more
-// @equivalent affine_qmm_t_rms_* ; groups: [0] 8 -> 9 ; there are at most 8 rows
-// @equivalent affine_qmm_t_rms_* ; require: 4096 -> 4097 ; K is a multiple of 32
 // @equivalent affine_gather_qmv_* ; slot: x_batch_ndims exchanged with w_batch_ndims ; both are 1
 // @equivalent affine_gather_qmv_*#0 ; slot: ?_batch_ndims exchanged with batch_ndims ; all three are 1
 // @equivalent affine_gather_qmv_fast_* ; groups: * ceil(out_vec_size / 8) -> rounded down ; out_vec_size is a multiple of 8

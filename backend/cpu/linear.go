@@ -238,15 +238,22 @@ func (p *linear) few(c *Call, w *Worker, i, lo, hi int) {
 // rounded to the type, as the kernels would that make the steps one by one.
 func (p *linear) fewNarrow(c *Call, w *Worker, i, lo, hi int) {
 	t, k, n, m := *p.narrow, c.Int(p.k), c.Int(p.n+i), p.vectors(c)
-	y := c.U16(p.y + i)
+	x, y := c.U16(p.x), c.U16(p.y+i)
 	size := p.scratch(k, false)
 	scratch := w.Scratch(size + 2*qmvBlock + 2*k)
 	first, second, row, norm := scratch[size:][:qmvBlock], scratch[size+qmvBlock:][:qmvBlock], scratch[size+2*qmvBlock:][:k], scratch[size+2*qmvBlock+k:]
 	scratch = scratch[:size]
+	if p.normed {
+		t.from(norm, c.U16(p.norm)[:k])
+	}
 	rows := p.unitRows()
 	j, end := lo*rows, min(hi*rows, n)
 	for v := range m {
-		p.widen(c, row, v*k, (v+1)*k, norm)
+		t.from(row, x[v*k:(v+1)*k])
+		if p.normed {
+			t.normalize(row, norm, c.Float(p.eps))
+			t.round(row)
+		}
 		p.prepare(row, scratch)
 		for b := j; b < end; b += qmvBlock {
 			e := min(b+qmvBlock, end)
@@ -288,17 +295,16 @@ func (p *linear) putNarrow(c *Call, t narrow, y []uint16, at int, one, two []flo
 func (p *linear) manyNarrow(c *Call, w *Worker, i, lo, hi int) {
 	t, k, n, m := *p.narrow, c.Int(p.k), c.Int(p.n+i), p.vectors(c)
 	cols := ceilDiv(n, qmmCols)
-	y := c.U16(p.y + i)
+	x, y := c.U16(p.x), c.U16(p.y+i)
 	size := p.scratch(k, true)
-	wide := k * min(m, qmmRows)
-	scratch := w.Scratch(size + 2*qmmRows*qmmCols + wide + p.rows(k, 1))
-	scratch, tiles, rows, norm := scratch[:size], scratch[size:][:2*qmmRows*qmmCols], scratch[size+2*qmmRows*qmmCols:][:wide], scratch[size+2*qmmRows*qmmCols+wide:]
+	scratch := w.Scratch(size + 2*qmmRows*qmmCols + k*min(m, qmmRows))
+	scratch, tiles, rows := scratch[:size], scratch[size:][:2*qmmRows*qmmCols], scratch[size+2*qmmRows*qmmCols:]
 	for u := lo; u < hi; u++ {
 		v, v1 := u/cols*qmmRows, min((u/cols+1)*qmmRows, m)
 		j, j1 := u%cols*qmmCols, min((u%cols+1)*qmmCols, n)
 		xv := rows[:(v1-v)*k]
 		if u == lo || j == 0 {
-			p.widen(c, xv, v*k, v1*k, norm)
+			t.from(xv, x[v*k:v1*k])
 		}
 		width := j1 - j
 		one, two := tiles[:(v1-v)*width], tiles[qmmRows*qmmCols:][:(v1-v)*width]
@@ -309,22 +315,6 @@ func (p *linear) manyNarrow(c *Call, w *Worker, i, lo, hi int) {
 		for r := range v1 - v {
 			p.putNarrow(c, t, y, (v+r)*n+j, one[r*width:(r+1)*width], two[r*width:(r+1)*width])
 		}
-	}
-}
-
-// widen puts elements [lo, hi) of vectors x of a 16-bit type into rows, and normalizes them if that is to be done, with room for the
-// weights of the norm.
-func (p *linear) widen(c *Call, rows []float32, lo, hi int, room []float32) {
-	p.narrow.from(rows[:hi-lo], c.U16(p.x)[lo:hi])
-	if !p.normed {
-		return
-	}
-	k := c.Int(p.k)
-	p.narrow.from(room[:k], c.U16(p.norm)[:k])
-	for at := 0; at < hi-lo; at += k {
-		row := rows[at : at+k]
-		p.narrow.normalize(row, room[:k], c.Float(p.eps))
-		p.narrow.round(row)
 	}
 }
 

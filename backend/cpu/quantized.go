@@ -40,15 +40,11 @@ func init() {
 				registerNormed(a.bits, w, &t, fast, params)
 			}
 			registerTurnedRows(a.bits, w, &t, params)
-			many := func(p linear) linear {
-				p.form = alwaysMany
-				return p.in(t).ofMany()
-			}
-			if a.bits == 4 {
-				Register(many(ofNormed(w)["rms_silu_mul"]).kernel("affine_qmm_t_rms_silu_mul_" + params))
-				Register(turnedRowsKernel(w, &t, &t, true, "affine_qmm_t_rms_x3_rope_"+params))
-			}
 			for _, aligned := range []bool{false, true} {
+				many := func(p linear) linear {
+					p.form = alwaysMany
+					return p.in(t).ofMany()
+				}
 				Register(many(plain(w, 1)).kernel(fmt.Sprintf("affine_qmm_t_%s_alN_%t_batch_0", params, aligned)))
 				for kind, p := range fused(w) {
 					Register(many(p).kernel(fmt.Sprintf("affine_qmm_t_%s_%s_alN_%t", kind, params, aligned)))
@@ -102,10 +98,10 @@ func registerTurnedRows(bits int, w weights, t *narrow, params string) {
 	if bits != 4 && bits != 8 {
 		return
 	}
-	Register(turnedRowsKernel(w, t, t, false, "affine_qmm_t_x3_rope_"+params))
+	Register(turnedRowsKernel(w, t, t, "affine_qmm_t_x3_rope_"+params))
 	if t == nil {
 		half := halfType
-		Register(turnedRowsKernel(w, nil, &half, false, "affine_qmm_t_x3_rope_"+strings.Replace(params, "float", "float_float16_t", 1)))
+		Register(turnedRowsKernel(w, nil, &half, "affine_qmm_t_x3_rope_"+strings.Replace(params, "float", "float_float16_t", 1)))
 	}
 }
 

@@ -4,8 +4,7 @@ package cpu
 // keys. It makes the same calls on the same blocks of columns as the kernels that it replaces, so that the bits are the
 // same.
 //
-// Arguments: the matrices of queries, keys and values; x [M, K], and if its rows are normalized first the weights of the
-// norm; the three results; the first position, a device i32[1]; eps of a norm;
+// Arguments: the matrices of queries, keys and values; x [M, K]; the three results; the first position, a device i32[1];
 // K, the numbers of query and key heads, elements of a head, N of the values, and M, i32; the strides of queries and of
 // keys, i64[2] each (head, position); rope's scale and base f32. The function constant traditional says which elements
 // are rotated as a pair. A unit is up to qmmRows rows of so many columns of a matrix that no pair and no block of columns
@@ -16,10 +15,14 @@ type turnedRows struct {
 	cache *narrow
 }
 
-// rowsOffset is the slot of the first position behind that of the first result, and the others are slots behind that of K.
+// Slots of arguments behind that of x.
 const (
-	rowsOffset = 3
-	rowsHeads  = iota // of queries, of keys
+	rowsOut = 1 + iota // queries, keys, values
+	_
+	_
+	rowsOffset
+	rowsK
+	rowsHeads // of queries, of keys
 	_
 	rowsDims
 	rowsValues
@@ -30,14 +33,10 @@ const (
 	rowsBase
 )
 
-// turnedRowsKernel returns the kernel for vectors of type t, if it is set, and of a cache's type. They may be normalized first.
-func turnedRowsKernel(w weights, t, cache *narrow, normed bool, name string) *Kernel {
+// turnedRowsKernel returns the kernel for vectors of type t, if it is set, and of a cache's type.
+func turnedRowsKernel(w weights, t, cache *narrow, name string) *Kernel {
 	x := 3 * w.slots()
-	p := &turnedRows{linear{weights: w, outs: 3, x: x, y: x + 1, k: x + 1 + rowsOffset + 1, narrow: t}, cache}
-	if normed {
-		p.normed, p.norm, p.y, p.eps, p.k = true, p.y, p.y+1, p.k+1, p.k+2
-	}
-	p.m = p.k + rowsM
+	p := &turnedRows{linear{weights: w, outs: 3, x: x, k: x + rowsK, m: x + rowsM, narrow: t}, cache}
 	if t != nil {
 		p.form = alwaysMany
 	}
@@ -63,9 +62,9 @@ func turnedRowsKernel(w weights, t, cache *narrow, normed bool, name string) *Ke
 // columns is the number of rows of matrix i.
 func (p *turnedRows) columns(c *Call, i int) int {
 	if i == 2 {
-		return c.Int(p.k + rowsValues)
+		return c.Int(p.x + rowsValues)
 	}
-	return c.Int(p.k+rowsDims) * c.Int(p.k+rowsHeads+i)
+	return c.Int(p.x+rowsDims) * c.Int(p.x+rowsHeads+i)
 }
 
 // block is the number of columns of a unit of matrix i: whole heads, if elements are rotated that are half a head apart.
@@ -77,7 +76,7 @@ func (p *turnedRows) block(c *Call, i int) int {
 	if i == 2 || c.Flag(ropeTraditional) {
 		return n
 	}
-	dims := c.Int(p.k + rowsDims)
+	dims := c.Int(p.x + rowsDims)
 	a, b := n, dims
 	for b != 0 {
 		a, b = b, a%b
@@ -90,19 +89,19 @@ func (p *turnedRows) units(c *Call, i int) int {
 }
 
 func (p *turnedRows) run(c *Call, w *Worker, lo, hi int) {
-	k, m, dims := c.Int(p.k), p.vectors(c), c.Int(p.k+rowsDims)
+	k, m, dims := c.Int(p.k), p.vectors(c), c.Int(p.x+rowsDims)
 	few, width := p.isFew(c), 0
 	for i := range 3 {
 		width = max(width, min(p.block(c, i), p.columns(c, i)))
 	}
 	size, most, wider := p.scratch(k, !few), min(m, qmmRows), 0
 	if p.narrow != nil {
-		wider = k*most + p.rows(k, 1)
+		wider = k * most
 	}
 	scratch := w.Scratch(size + most*width + width + wider)
 	tile, turnedTo, wide := scratch[size:][:most*width], scratch[size+most*width:][:width], scratch[size+most*width+width:]
 	scratch = scratch[:size]
-	cos, sin := w.angles.of(c.Float(p.k+rowsScale), c.Float(p.k+rowsBase), dims/2, int(c.I32(p.y + rowsOffset)[0]), m)
+	cos, sin := w.angles.of(c.Float(p.x+rowsScale), c.Float(p.x+rowsBase), dims/2, int(c.I32(p.x + rowsOffset)[0]), m)
 	turn := pairs{step: 1, gap: dims / 2}
 	if c.Flag(ropeTraditional) {
 		turn = pairs{step: 2, gap: 1}
@@ -133,7 +132,7 @@ func (p *turnedRows) run(c *Call, w *Worker, lo, hi int) {
 					h, e := from/dims, from%dims // the head, and the first element of it
 					size := min(dims-e, j1-from)
 					turn.rotate(turnedTo, 1, dot[from-j:], 1, cos[angles+e/2:angles+(e+size)/2], sin[angles+e/2:angles+(e+size)/2])
-					p.put(c, i, h*c.Long(p.k+rowsStrides+i, 0)+(v+r)*c.Long(p.k+rowsStrides+i, 1)+e, turnedTo[:size])
+					p.put(c, i, h*c.Long(p.x+rowsStrides+i, 0)+(v+r)*c.Long(p.x+rowsStrides+i, 1)+e, turnedTo[:size])
 					from += size
 				}
 			}
@@ -142,12 +141,12 @@ func (p *turnedRows) run(c *Call, w *Worker, lo, hi int) {
 	}
 }
 
-// vectorsOf are elements [lo, hi) of x, which are widened into room, and normalized, if they are of 16 bits.
+// vectorsOf are elements [lo, hi) of x, which are widened into room if they are of 16 bits.
 func (p *turnedRows) vectorsOf(c *Call, room []float32, lo, hi int) []float32 {
 	if p.narrow == nil {
 		return c.F32(p.x)[lo:hi]
 	}
-	p.widen(c, room, lo, hi, room[hi-lo:])
+	p.narrow.from(room[:hi-lo], c.U16(p.x)[lo:hi])
 	return room[:hi-lo]
 }
 
@@ -171,7 +170,7 @@ func (p *turnedRows) products(c *Call, i, j, j1 int, tile, x []float32, m, k int
 
 // put stores elements of result i, from element `at` on.
 func (p *turnedRows) put(c *Call, i, at int, x []float32) {
-	slot, t := p.y+i, p.narrow
+	slot, t := p.x+rowsOut+i, p.narrow
 	if i > 0 {
 		t = p.cache
 	}

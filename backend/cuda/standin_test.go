@@ -121,7 +121,7 @@ func TestFits(t *testing.T) {
 		regexp.MustCompile(`^sdpa_rows_(window|capped|sinks)_b?float16_t_(64_64|96_96|128_128|256_256|q8_0_(64_64|128_128|256_256))$`),
 		regexp.MustCompile(`^affine_qmv_(fast_)?((add|silu_mul|rms|rms_silu_mul|rms_x3_rope)_b?float16_t_gs_.*_b_4|b?float16_t_gs_.*_b_4_batch_0_pr_[01]_hgs_0_r_4)$`),
 		regexp.MustCompile(`^ggml_mul_mv_(silu_mul_)?(q4_K|q6_K|q8_0|q4_0)_b?f16$`), regexp.MustCompile(`^ggml_mul_mm_(q4_K|q6_K|q8_0|q4_0)_b?f16$`),
-		regexp.MustCompile(`^affine_qmm_t_(x3_rope|rms_x3_rope|rms_silu_mul)_b?float16_t_gs_.*_b_[48]$`),
+		regexp.MustCompile(`^affine_qmm_t_x3_rope_b?float16_t_gs_.*_b_[48]$`),
 		regexp.MustCompile(`^affine_qmm_t_((x2|x3|x3_rope|add|silu_mul)_)?float(_float16_t)?_gs_.*_b_4(_alN_(true|false)(_batch_0)?)?$`),
 		regexp.MustCompile(`^gemm_nt_(x2_|x3_|add_|silu_mul_)?b?float16$`),
 		regexp.MustCompile(`^gemv_((x2|x3|add|silu_mul)_b?float16|b?float16_bm[48]_bn1_sm1_sn32_tm[14]_.*)$`),

@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/frontend/decoder"
 	"github.com/mlxc/mlxc/ir"
@@ -63,32 +62,4 @@ func TestQuantizedCaches(t *testing.T) {
 	require.NoError(t, config.Fill(&frontend.Options{Cache: ir.I8}))
 	config.HeadDim = 80
 	require.ErrorContains(t, config.Fill(&frontend.Options{Cache: ir.I8}), "heads of a multiple of 32 elements, and this model's have 80")
-}
-
-// TestDispatchesOfAStep: a layer of 8 billion parameters in 16 bits has as many dispatches in a step of up to eight tokens as one token has, for products normalize what
-// they multiply, as is modelled for an H200; a prompt has its norms apart.
-func TestDispatchesOfAStep(t *testing.T) {
-	model, err := cost.Chip(cost.H200)
-	require.NoError(t, err)
-	for _, x := range []struct {
-		of   ir.DType
-		rows int64
-		want int
-	}{{ir.F16, 8, 5}, {ir.BF16, 2, 5}, {ir.F16, 9, 7}, {ir.BF16, 512, 7}, {ir.F32, 8, 7}} {
-		var dispatches [2]int // of one and of two layers
-		for i := range dispatches {
-			m := &decoder.Synthetic{Config: decoder.Config{
-				Layers: int64(i) + 1, Embedding: 4096, FFN: 14336, Heads: 32, KVHeads: 8, HeadDim: 128, Vocab: 512, Context: 1024,
-				RopeTheta: 1e4, NormEps: 1e-5, RopeHalves: true,
-			}, Bits: 4, EmbeddingBits: 8}
-			module, err := m.Record(context.Background(), frontend.Options{Type: x.of, Prefill: x.rows})
-			require.NoError(t, err)
-			o := optimize.New("")
-			o.Options.Passes.Model = model
-			optimized, err := o.Optimize(context.Background(), module.Graph("prefill"))
-			require.NoError(t, err)
-			dispatches[i] = optimized.Stats().Dispatches
-		}
-		require.Equal(t, x.want, dispatches[1]-dispatches[0], "%v, up to %d rows", x.of, x.rows)
-	}
 }

@@ -27,7 +27,7 @@ func (p *product) few(rows int, streamed bool) *vector {
 	if form == tile {
 		form = store
 	}
-	return &vector{source: p.source, form: form, norm: p.norm, pairs: p.pairs, sides: p.sides, elem: p.elem, group: p.group, gpu: p.gpu, most: rows, streamed: streamed && len(p.sides) == 1 && !p.norm}
+	return &vector{source: p.source, form: form, pairs: p.pairs, sides: p.sides, elem: p.elem, group: p.group, gpu: p.gpu, most: rows, streamed: streamed && len(p.sides) == 1}
 }
 
 // fitFew is how a launch of few rows is best launched; nothing if other code is better.
@@ -60,7 +60,7 @@ func (p *product) fewOf(groups [3]uint64, given Given) int {
 // pieces that lanes read at once lie side by side, those of one row behind those of another. A warp brings 32 pieces at a time, two side by side of a row, and stores them without conflicts.
 func (e *vectorEmitter) stageRows() {
 	f, rows := e.fit, e.most
-	per := e.together(f)
+	per := f.Teams * f.Warps / rows // chunks at a time
 	warp := e.r("shr.u32", "%s, 5", e.thread)
 	within, first := e.r("and.b32", "%s, %d", warp, rows-1), e.r("div.u32", "%s, %d", warp, rows)
 	bit := func(v string, n int) string { return e.r("and.b32", "%s, 1", e.r("shr.u32", "%s, %d", v, n)) }
@@ -76,9 +76,9 @@ func (e *vectorEmitter) stageRows() {
 	}
 	from := plus(first, 2*chunk, plus(e.member, chunk/2, e.r("shl.b32", "%s, 4", piece)))
 	x := e.plus(e.Make("rd", "add.s64", "%s, %s", e.args["x"], e.wide(row, strconv.Itoa(2*f.Inner))), from)
-	to := "" // found when registers are free again
+	to := plus(first, 2*chunk*rows, plus(piece, 64*rows, plus(row, 64, plus(e.member, 16, e.base))))
 	exists := e.Make("p", "setp.lt.s32", "%s, %s", row, e.args["M"])
-	rounds := e.pieces(f)
+	rounds := (f.Inner/chunk + per - 1) / per
 	together := fewPieces
 	if f.threads()*f.Resident <= 512 {
 		together *= 2
@@ -86,41 +86,24 @@ func (e *vectorEmitter) stageRows() {
 	if e.form == rope { // angles are made meanwhile
 		together /= 2
 	}
-	if e.norm { // what rows are multiplied by is known behind the last one
-		together = rounds
-	}
 	for first0 := 0; first0 < rounds; first0 += together {
 		var pieces [][]string
 		for i := first0; i < min(rounds, first0+together); i++ {
+			words := make([]string, 4)
+			for j := range words {
+				words[j] = e.r("mov.b32", "0")
+			}
+			pieces = append(pieces, words)
 			there := exists
 			if p := e.thereRow(first, i, per); p != "" {
 				there = e.Make("p", "and.pred", "%s, %s", exists, p)
 			}
-			pieces = append(pieces, e.eightOf(x, i*per*2*chunk, there))
+			e.Line("@%s ld.global.v4.b32 \t{%s}, [%s+%d]", there, strings.Join(words, ", "), x, i*per*2*chunk)
 		}
 		if first0 == 0 && e.form == rope {
-			if e.thetasRows(); !e.norm {
-				e.anglesRows()
-			}
-		}
-		var inverse, norm string
-		var weights [][]string
-		if e.norm {
-			inverse, norm = e.inverseRows(pieces, row), e.plus(e.args["norm"], from)
-		}
-		if first0 == 0 {
-			to = plus(first, 2*chunk*rows, plus(piece, 64*rows, plus(row, 64, plus(e.member, 16, e.base))))
+			e.anglesRows()
 		}
 		for i, words := range pieces {
-			if e.norm {
-				if i%mostPieces == 0 {
-					weights = weights[:0]
-					for j := i; j < min(len(pieces), i+mostPieces); j++ {
-						weights = append(weights, e.eightOf(norm, j*per*2*chunk, e.thereRow(first, j, per)))
-					}
-				}
-				words = e.normed(words, weights[i%mostPieces], inverse)
-			}
 			guard := ""
 			if p := e.thereRow(first, first0+i, per); p != "" {
 				guard = "@" + p + " "
@@ -128,32 +111,7 @@ func (e *vectorEmitter) stageRows() {
 			e.Line("%sst.shared.v4.b32 \t[%s+%d], {%s}", guard, to, (first0+i)*per*2*chunk*rows, strings.Join(e.paired(words), ", "))
 		}
 	}
-	if e.form == rope && e.norm { // likewise
-		e.anglesRows()
-	}
 	e.Line("bar.sync \t0")
-}
-
-// inverseRows is what the thread's row is multiplied by to become its norm. Lanes that have parts of a row add up their squares, and so do warps, through shared memory: with eight
-// rows each warp has parts of four of them.
-func (e *vectorEmitter) inverseRows(pieces [][]string, row string) string {
-	warp, warps := e.r("shr.u32", "%s, 5", e.thread), e.fit.Teams*e.fit.Warps
-	others := []int{1, 2, 8} // lanes that have the same row
-	switch e.most {
-	case 2:
-		others = append(others, 16)
-	case 8:
-		warp, warps = e.r("shr.u32", "%s, 1", warp), warps/2
-	}
-	squares, mask := e.squares(pieces), 0
-	for _, lane := range others {
-		squares, mask = e.beside(squares, lane), mask|lane
-	}
-	to := e.r("mad.lo.s32", "%s, %d, %s", row, 4*warps, e.r("add.s32", "%s, %d", e.base, e.parts(e.fit)))
-	first := e.Make("p", "setp.eq.u32", "%s, 0", e.r("and.b32", "%s, %d", e.lane, mask))
-	e.Line("@%s st.shared.b32 \t[%s], %s", first, e.r("mad.lo.s32", "%s, 4, %s", warp, to), squares)
-	e.Line("bar.sync \t0")
-	return e.inverse(to, 0, warps)
 }
 
 // thereRow is a predicate that says whether there is the ith chunk of those that a warp brings; empty if there always is.
@@ -519,38 +477,25 @@ func (e *vectorEmitter) pairsFirst(first string, half int) string {
 	return e.r("add.s32", "%s, %s", first, e.either(e.lowerLane(), "r", e.r("mov.b32", "0"), e.r("mov.b32", "%d", half)))
 }
 
-// thetasRows finds the angles by which the lane turns its pair in the tile that the warp makes the results of, if there is one, and leaves them where their sines come to be.
-func (e *vectorEmitter) thetasRows() {
+// anglesRows finds the cosines and sines of the angles by which the lane turns its pair in the tile that the warp makes the results of, if there is one.
+func (e *vectorEmitter) anglesRows() {
 	first, count := e.rowsOfLane()
 	first = e.pairsFirst(first, count/2)
 	count = max(1, count/2)
 	for range count {
-		e.sines = append(e.sines, e.r("mov.b32", "0"))
+		e.cosines, e.sines = append(e.cosines, e.r("mov.b32", "0")), append(e.sines, e.r("mov.b32", "0"))
 	}
 	number := e.firstTile(e.r("mad.lo.s32", "%s, %d, %s", e.warp, e.fit.Teams, e.team))
 	q, k, _ := e.fit.Projections.tiles()
 	skip := e.Label()
-	e.unturned = e.Make("p", "setp.ge.s32", "%s, %d", number, q+k)
-	e.Line("@%s bra \t%s", e.unturned, skip)
+	e.Line("@%s bra \t%s", e.Make("p", "setp.ge.s32", "%s, %d", number, q+k), skip)
 	power := e.power(number, e.r("and.b32", "%s, 7", e.lane))
 	offset := e.r("ld.global.b32", "[%s]", e.args["offset"])
 	for i := range count {
 		position := e.r("cvt.rn.f32.s32", "%s", e.r("add.s32", "%s, %s", e.r("add.s32", "%s, %d", first, i), offset))
-		e.Line("mul.rn.f32 \t%s, %s, %s", e.sines[i], e.r("mul.rn.f32", "%s, %s", e.args["scale"], position), power)
-	}
-	e.Mark(skip)
-}
-
-// anglesRows finds the cosines and sines of these angles.
-func (e *vectorEmitter) anglesRows() {
-	for range e.sines {
-		e.cosines = append(e.cosines, e.r("mov.b32", "0"))
-	}
-	skip := e.Label()
-	e.Line("@%s bra \t%s", e.unturned, skip)
-	for i, theta := range e.sines {
+		theta := e.r("mul.rn.f32", "%s, %s", e.r("mul.rn.f32", "%s, %s", e.args["scale"], position), power)
 		e.Line("mov.b32 \t%s, %s", e.cosines[i], e.Call("cos", theta))
-		e.Line("mov.b32 \t%s, %s", theta, e.Call("sin", theta))
+		e.Line("mov.b32 \t%s, %s", e.sines[i], e.Call("sin", theta))
 	}
 	e.Mark(skip)
 }

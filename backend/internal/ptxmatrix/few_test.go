@@ -1,7 +1,6 @@
 package ptxmatrix_test
 
 import (
-	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -41,11 +40,6 @@ func TestFewFits(t *testing.T) {
 		{"add_float16_t_gs_32_b_8", 4096, 4096, 2, 0, 0, 0, 0, false, false, ptxmatrix.Hopper},
 		{"add_float16_t_gs_32_b_4", 4160, 4096, 2, 0, 0, 0, 0, false, false, ptxmatrix.Hopper},
 		{"add_float16_t_gs_32_b_4", 1024, 4000, 2, 0, 0, 0, 0, false, false, ptxmatrix.Hopper},
-		// Norms are kept as they are made: x does not come with the weights.
-		{"rms_silu_mul_float16_t_gs_32_b_4", 4096, 14336, 2, 2, 1792, 3, 4, true, false, ptxmatrix.Hopper},
-		{"rms_silu_mul_bfloat16_t_gs_64_b_4", 4096, 14336, 8, 8, 1792, 2, 4, true, false, ptxmatrix.Hopper},
-		{"rms_silu_mul_float16_t_gs_32_b_4", 4096, 14336, 8, 0, 0, 0, 0, false, false, ada},
-		{"rms_silu_mul_float16_t_gs_32_b_4", 1024, 1024, 8, 0, 0, 0, 0, false, false, ptxmatrix.Hopper},
 		// Before compute capability 9.0 no launch begins while another one is at work.
 		{"add_float16_t_gs_32_b_4", 4096, 4096, 8, 8, 256, 2, 8, false, false, ampere},
 		{"silu_mul_bfloat16_t_gs_64_b_4", 14336, 4096, 2, 2, 512, 2, 8, false, false, ampere},
@@ -54,11 +48,7 @@ func TestFewFits(t *testing.T) {
 		{"add_float16_t_gs_32_b_4", 14336, 4096, 1, 2, 256, 1, 8, false, false, ada},
 		{"x3_float16_t_gs_32_b_4", 4096, 4096, 4, 4, 384, 1, 8, false, false, ada},
 	} {
-		name := "affine_qmm_t_" + x.name
-		if !strings.HasPrefix(x.name, "rms_") {
-			name += "_alN_true"
-		}
-		_, p := describedFor(t, x.gpu, name)
+		_, p := describedFor(t, x.gpu, "affine_qmm_t_"+x.name+"_alN_true")
 		groups := [3]uint64{1, uint64(x.columns / 64), 1}
 		still := true
 		given := ptxmatrix.Given{Aligned: true, Multiprocessors: 132, Rows: x.rows, Still: func(name string) bool { return still || !strings.HasPrefix(name, "biases") }, Constant: func(name string) (int64, bool) {
@@ -88,22 +78,14 @@ func TestFewWaits(t *testing.T) {
 	interpreterOnly(t)
 	sample.Seldom(t)
 	anySize(t)
+	_, p := described(t, "affine_qmm_t_float16_t_gs_32_b_4_alN_false_batch_0")
 	for _, x := range sample.Of(t, "products of few rows whose waits are left out", []struct {
-		name  string
 		k, n  int
 		waits int
-	}{{"", 4096, 119, 8}, {"", 11776, 111, 4}, {"rms_silu_mul_", 4096, 61, 9}}, 3) {
-		name := "affine_qmm_t_" + x.name + "float16_t_gs_32_b_4"
-		if x.name == "" {
-			name += "_alN_false_batch_0"
-		}
-		kernel, p := described(t, name)
+	}{{4096, 119, 8}, {11776, 111, 4}}, 2) {
 		constants := map[string]int64{"K": int64(x.k), "N": int64(x.n)}
 		given := ptxmatrix.Given{Aligned: true, Multiprocessors: 1, Rows: 8, Constant: func(n string) (int64, bool) { v, ok := constants[n]; return v, ok }, Still: func(string) bool { return true }}
 		groups := [3]uint64{uint64(x.n+31) / 32, 1, 1}
-		if x.name != "" {
-			groups = [3]uint64{1, groups[0], 1}
-		}
 		f := p.Fit(groups, given)
 		require.Equal(t, x.k > 4096, f.Streamed, "%+v", f)
 		require.Greater(t, f.Tiles, f.Teams, "tiles of a team use memory of others before")
@@ -114,9 +96,6 @@ func TestFewWaits(t *testing.T) {
 			additions := 0
 			if moving {
 				additions = 5 // of x, y and three lengths
-				if x.name != "" {
-					additions++ // of what is added to a mean
-				}
 			}
 			require.Equal(t, additions, strings.Count(before, "ld.global"))
 		}
@@ -133,17 +112,7 @@ func TestFewWaits(t *testing.T) {
 			m, r, n := &ptxrun.Memory{}, rand.New(rand.NewPCG(3, 4)), number16{ir.F16}
 			w := affine(r, n, x.n, x.k, 32, 4)
 			_, values := n.numbers(r, 7*x.k, normal(1))
-			codes, scales, biases := m.Add(w.codes), m.Add(w.scales), m.Add(w.biases)
-			args := map[string]uint64{"x": m.Add(values), "norm": m.Add(values[:2*x.k]), "y": m.Add(make([]byte, 2*7*x.n)), "eps": uint64(math.Float32bits(1e-5)), "K": uint64(x.k), "N": uint64(x.n), "M": 7}
-			for _, side := range []string{"", "_gate", "_up"} {
-				args["w"+side], args["scales"+side], args["biases"+side] = codes, scales, biases
-			}
-			var params []uint64
-			for _, a := range kernel.Args {
-				if a.Attribute == "" {
-					params = append(params, args[a.Name])
-				}
-			}
+			params := []uint64{m.Add(w.codes), m.Add(w.scales), m.Add(w.biases), m.Add(values), m.Add(make([]byte, 2*7*x.n)), uint64(x.k), uint64(x.n), 7}
 			for len(params) < len(program.Params) {
 				params = append(params, 32)
 			}

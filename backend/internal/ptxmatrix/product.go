@@ -22,7 +22,6 @@ type product struct {
 	group int      // of weights that share a scale
 	bits  int      // of a code, or 16 of a weight that is no code
 	pairs bool     // the form is rope: a rotation turns neighbours, and not halves of a head
-	norm  bool     // x is normalized before: there is code for few rows alone
 	cache ir.DType // and keys and values have this type; [ir.Invalid]: that of x
 }
 
@@ -38,10 +37,10 @@ const (
 )
 
 // named are the kernels of the builtin library.
-var named = regexp.MustCompile(`^affine_qmm_t_(rms_)?(?:(x2|x3|add|silu_mul)_)?(float16_t|bfloat16_t)_gs_(32|64|128)_b_(4|8)(?:_alN_(?:true|false)(_batch_0)?)?$`)
+var named = regexp.MustCompile(`^affine_qmm_t_(?:(x2|x3|add|silu_mul)_)?(float16_t|bfloat16_t)_gs_(32|64|128)_b_(4|8)_alN_(?:true|false)(_batch_0)?$`)
 
 // namedDense are those whose weights are numbers of 16 bits.
-var namedDense = regexp.MustCompile(`^gemm_nt_()(?:(x2|x3|add|silu_mul)_)?(float16|bfloat16)$`)
+var namedDense = regexp.MustCompile(`^gemm_nt_(?:(x2|x3|add|silu_mul)_)?(float16|bfloat16)$`)
 
 // dense reports whether weights are no codes: both factors are multiplied as they lie in memory.
 func (p *product) dense() bool { return p.bits == 16 }
@@ -137,15 +136,14 @@ func productOf(k *air.Kernel, gpu GPU) *product {
 			return nil
 		}
 		p.bits = 16
-	case (m[2] == "") != (m[6] != ""):
+	case (m[1] == "") != (m[5] != ""):
 		return nil
 	default:
-		p.norm = m[1] != ""
-		p.group, _ = strconv.Atoi(m[4])
-		p.bits, _ = strconv.Atoi(m[5])
+		p.group, _ = strconv.Atoi(m[3])
+		p.bits, _ = strconv.Atoi(m[4])
 	}
-	p.form, p.sides = formOf(m[2])
-	if strings.HasPrefix(m[3], "bfloat16") {
+	p.form, p.sides = formOf(m[1])
+	if strings.HasPrefix(m[2], "bfloat16") {
 		p.elem = ir.BF16
 	}
 	return p
@@ -236,7 +234,7 @@ func (f Fit) Fits() bool { return f != Fit{} }
 
 // Fit implements [Kernel].
 func (p *product) Fit(groups [3]uint64, given Given) (best Fit) {
-	if f := p.fitFew(groups, given); f.Fits() || p.norm {
+	if f := p.fitFew(groups, given); f.Fits() {
 		return f
 	}
 	least := uint64(0)
@@ -408,8 +406,6 @@ func (p *product) size(groups [3]uint64, f Fit) (rows, wide uint64) {
 		if p.form == siluMul {
 			each /= 2
 		}
-	case p.norm:
-		rows = mostFew * groups[0]
 	case p.form == rope:
 		rows = f.Projections.tall() * groups[0]
 	}

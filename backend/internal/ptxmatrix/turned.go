@@ -10,19 +10,19 @@ import (
 )
 
 // namedTurned are the products of many rows with the matrices of queries, keys and values of which queries and keys are turned.
-var namedTurned = regexp.MustCompile(`^affine_qmm_t_(rms_)?x3_rope_(float16_t|bfloat16_t)_gs_(32|64|128)_b_(4|8)$`)
+var namedTurned = regexp.MustCompile(`^affine_qmm_t_x3_rope_(float16_t|bfloat16_t)_gs_(32|64|128)_b_(4|8)$`)
 
 func turnedOf(k *air.Kernel, constants []ir.FunctionConstant, gpu GPU) *product {
 	m := namedTurned.FindStringSubmatch(k.Name)
 	if m == nil {
 		return nil
 	}
-	p := &product{source: k, gpu: gpu, form: rope, sides: []string{"_q", "_k", "_v"}, elem: ir.F16, norm: m[1] != ""}
-	if m[2] == "bfloat16_t" {
+	p := &product{source: k, gpu: gpu, form: rope, sides: []string{"_q", "_k", "_v"}, elem: ir.F16}
+	if m[1] == "bfloat16_t" {
 		p.elem = ir.BF16
 	}
-	p.group, _ = strconv.Atoi(m[3])
-	p.bits, _ = strconv.Atoi(m[4])
+	p.group, _ = strconv.Atoi(m[2])
+	p.bits, _ = strconv.Atoi(m[3])
 	for _, c := range constants {
 		p.pairs = p.pairs || c.Index == traditionalConstant && c.Bits != 0
 	}

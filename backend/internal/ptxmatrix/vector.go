@@ -146,11 +146,7 @@ func (v *vector) crew(f *Fit, m int) bool {
 	best, least, slots := *f, 0, min(v.mostSlots(), mostSlots)
 	fits := func(teams, warps, resident, launches, slots int) bool {
 		f.Teams, f.Warps, f.Resident, f.Launches = teams, warps, resident, launches
-		most := mostPieces
-		if v.most > 0 {
-			most *= 4 // the sums of tiles are not made yet
-		}
-		return v.slots(*f) >= slots && teams*warps%max(1, v.most) == 0 && (!v.norm || v.pieces(*f) <= most)
+		return v.slots(*f) >= slots && (!v.norm || v.pieces(*f) <= mostPieces) && teams*warps%max(1, v.most) == 0
 	}
 	if v.gpu.Major >= 9 && (v.blocks == nil || !v.blocks.large) && !v.streamed { // before, no launch begins while another one is at work
 		for _, c := range crews {
@@ -191,16 +187,8 @@ func (v *vector) limit(f Fit) int {
 // threads is how many a block has.
 func (f Fit) threads() int { return 32 * f.Teams * f.Warps }
 
-// pieces is how many pieces of eight elements a thread brings of a vector, or of all rows.
-func (v *vector) pieces(f Fit) int {
-	if v.most > 0 {
-		return (f.Inner/chunk + v.together(f) - 1) / v.together(f)
-	}
-	return (f.Inner/8 + f.threads() - 1) / f.threads()
-}
-
-// together is of how many chunks of all rows a block brings pieces at a time.
-func (v *vector) together(f Fit) int { return f.Teams * f.Warps / v.most }
+// pieces is how many pieces of eight elements of a vector a thread brings.
+func (v *vector) pieces(f Fit) int { return (f.Inner/8 + f.threads() - 1) / f.threads() }
 
 // tall is how many results a tile has, or pairs of them.
 func (v *vector) tall() int {
@@ -383,7 +371,6 @@ type vectorEmitter struct {
 
 	cosine, sine   string   // of the warp's tile, of the pair that is the lane's
 	cosines, sines []string // the same, of some rows of x
-	unturned       string   // a predicate: the warp has no tile whose pairs are turned
 
 	// Of rows of x that come with weights: where the lane's pieces of the next chunk come from, and of a tile's first one; how many chunks of the tile are left; where
 	// pieces of even and of odd rows go to; and how many bytes of each row are copied.
@@ -425,11 +412,7 @@ func (v *vector) Emit(launch nvptx.Launch, f Fit) []byte {
 	e.read(weight, false)
 	e.place()
 	var norm [][]string
-	switch {
-	case v.norm && v.most > 0: // there are no registers for them
-		line := e.plus(e.args["norm"], e.r("shl.b32", "%s, 7", e.thread))
-		e.Line("@%s prefetch.global.L2 \t[%s]", e.Make("p", "setp.lt.u32", "%s, %d", e.thread, (2*f.Inner+127)/128), line)
-	case v.norm:
+	if v.norm {
 		norm = e.loaded(e.args["norm"])
 	}
 	first := e.bringSlot
@@ -722,14 +705,8 @@ func (e *vectorEmitter) loaded(from string) (out [][]string) {
 
 // piece loads the thread's ith piece; zeros where there is none.
 func (e *vectorEmitter) piece(from string, i int) (out []string) {
-	there := e.there(i)
-	return e.eightOf(e.Make("rd", "add.s64", "%s, %s", from, e.wide(e.thread, "16")), 16*i*e.fit.threads(), there)
-}
-
-// eightOf loads eight elements if a predicate holds, or if it is empty; else they are zeros.
-func (e *vectorEmitter) eightOf(from string, offset int, there string) (out []string) {
 	guard := ""
-	if there != "" {
+	if there := e.there(i); there != "" {
 		guard = "@" + there + " "
 	}
 	for range 4 {
@@ -739,7 +716,7 @@ func (e *vectorEmitter) eightOf(from string, offset int, there string) (out []st
 		}
 		out = append(out, w)
 	}
-	e.Line("%sld.global.v4.b32 \t{%s}, [%s+%d]", guard, strings.Join(out, ", "), from, offset)
+	e.Line("%sld.global.v4.b32 \t{%s}, [%s+%d]", guard, strings.Join(out, ", "), e.Make("rd", "add.s64", "%s, %s", from, e.wide(e.thread, "16")), 16*i*e.fit.threads())
 	return out
 }
 
@@ -815,44 +792,24 @@ func (e *entry) all(words []string) (out []string) {
 // normalized stages x by its root mean square: norm · round(x · inv), rounded.
 func (e *vectorEmitter) normalized(x, norm [][]string) {
 	f := e.fit
-	squares := e.squares(x)
+	squares := e.r("mov.b32", "0")
+	for _, words := range x {
+		for _, v := range e.all(words) {
+			squares = e.r("fma.rn.f32", "%s, %s, %s", v, v, squares)
+		}
+	}
 	for step := 16; step > 0; step /= 2 {
-		squares = e.beside(squares, step)
+		other := e.New("r")
+		e.Line("shfl.sync.bfly.b32 \t%s, %s, %d, 31, -1", other, squares, step)
+		squares = e.r("add.rn.f32", "%s, %s", squares, other)
 	}
 	place := e.parts(f)
 	first := e.Make("p", "setp.eq.u32", "%s, 0", e.lane)
 	e.Line("@%s st.shared.b32 \t[%s+%d], %s", first, e.r("mad.lo.s32", "%s, 4, %s", e.r("shr.u32", "%s, 5", e.thread), e.base), place, squares)
 	e.Line("bar.sync \t0")
-	inverse := e.inverse(e.base, place, f.Teams*f.Warps)
-	for i := range x {
-		e.put(i, e.normed(x[i], norm[i], inverse))
-	}
-}
-
-// squares is the sum of the squares of pieces.
-func (e *vectorEmitter) squares(pieces [][]string) string {
-	squares := e.r("mov.b32", "0")
-	for _, words := range pieces {
-		for _, v := range e.all(words) {
-			squares = e.r("fma.rn.f32", "%s, %s, %s", v, v, squares)
-		}
-	}
-	return squares
-}
-
-// beside adds what the lane has whose number differs by a power of two.
-func (e *vectorEmitter) beside(v string, lane int) string {
-	other := e.New("r")
-	e.Line("shfl.sync.bfly.b32 \t%s, %s, %d, 31, -1", other, v, lane)
-	return e.r("add.rn.f32", "%s, %s", v, other)
-}
-
-// inverse is what elements are multiplied by to become a norm. The sums of the squares that warps have lie in shared memory; a warp without a piece has 0.
-func (e *vectorEmitter) inverse(from string, place, warps int) string {
-	f := e.fit
-	var sums []string
-	for i := 0; i < warps; i += 4 {
-		sums = append(sums, e.four(from, place+4*i)...)
+	var sums []string // of all warps; those without a piece have 0
+	for i := 0; i < f.Teams*f.Warps; i += 4 {
+		sums = append(sums, e.four(e.base, place+4*i)...)
 	}
 	for len(sums) > 1 {
 		half := (len(sums) + 1) / 2
@@ -868,24 +825,20 @@ func (e *vectorEmitter) inverse(from string, place, warps int) string {
 		mean = e.r("div.rn.f32", "%s, %s", sums[0], e.r("cvt.rn.f32.u32", "%s", e.r("mov.b32", "%d", f.Inner)))
 	}
 	root := e.r("sqrt.rn.f32", "%s", e.r("add.rn.f32", "%s, %s", mean, e.args["eps"]))
-	return e.r("rcp.rn.f32", "%s", root)
-}
-
-// normed is the norm of a piece. A product of two numbers of 16 bits is one of f32, unless it is smaller than any that counts: to round it once is the same.
-func (e *vectorEmitter) normed(piece, norm []string, inverse string) (out []string) {
-	for j := range piece { // taken apart again, which is cheaper than to keep the numbers
-		two := e.all(piece[j : j+1])
-		for k := range two {
-			two[k] = e.r("mul.rn.f32", "%s, %s", two[k], inverse)
+	inverse := e.r("rcp.rn.f32", "%s", root)
+	for i := range x {
+		var words []string
+		for j := range x[i] { // taken apart again, which is cheaper than to keep the numbers
+			var two [2]string
+			numbers, weights := e.all(x[i][j:j+1]), e.all(norm[i][j:j+1])
+			for k := range two {
+				v := e.widened(e.rounded(e.r("mul.rn.f32", "%s, %s", numbers[k], inverse)))
+				two[k] = e.rounded(e.r("mul.rn.f32", "%s, %s", weights[k], v))
+			}
+			words = append(words, e.r("mov.b32", "{%s, %s}", two[0], two[1]))
 		}
-		v := e.r("cvt.rn."+e.elem.String()+"x2.f32", "%s, %s", two[1], two[0])
-		if e.elem == ir.BF16 && !e.launch.Programmatic { // before compute capability 9.0 there is only fma
-			out = append(out, e.r("fma.rn.bf16x2", "%s, %s, %s", norm[j], v, e.r("mov.b32", "%d", uint32(0x80008000))))
-		} else {
-			out = append(out, e.r("mul.rn."+e.elem.String()+"x2", "%s, %s", norm[j], v))
-		}
+		e.put(i, words)
 	}
-	return out
 }
 
 // tiles multiplies the block's tiles. The sums of a tile's warps meet in shared memory, and one warp, another for each tile, makes results of

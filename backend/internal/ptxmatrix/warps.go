@@ -60,7 +60,7 @@ func bound(inner int) float64 {
 
 // Fit implements [Kernel].
 func (p *warpProduct) Fit(groups [3]uint64, given Given) (best Fit) {
-	if f := p.fitFew(groups, given); f.Fits() || p.norm {
+	if f := p.fitFew(groups, given); f.Fits() {
 		return f
 	}
 	least := uint64(0)
