@@ -270,7 +270,7 @@ func (s *Session) plan(a operation, in []operand, ask asked) *plan {
 		file := msl.FileOf(kernel)
 		return file != "" && file != msl.PlainLoops
 	}
-	e := &routes.Encoder{Chip: s.chip, Version: s.version, Has: has, Flat: s.compiled == nil}
+	e := &routes.Encoder{Chip: s.chip, Version: s.version, Has: has, Flat: s.compiled == nil, Once: s.once}
 	for _, p := range s.g.Params {
 		e.Most = append(e.Most, uint32(max(p.Max, 0)))
 	}

@@ -177,8 +177,8 @@ func TestTemporariesUnderManualBarriers(t *testing.T) {
 
 // A chip decides which kernel MLX takes.
 func TestChips(t *testing.T) {
-	product := func(chip string, rows int64) (string, error) {
-		s := record.New("t", record.Chip(chip))
+	product := func(chip string, rows int64, more ...record.Setting) (string, error) {
+		s := record.New("t", append(more, record.Chip(chip))...)
 		s.Matmul(s.Input("x", ir.F32, rows, 512), record.Quantized(record.QTensor{
 			W: s.RandomWeight("w", 1, ir.U32, 64, 64), Scales: s.RandomWeight("s", 2, ir.F32, 64, 16), Biases: s.RandomWeight("b", 3, ir.F32, 64, 16),
 			N: 64, K: 512, Bits: 4, Group: 32,
@@ -195,6 +195,11 @@ func TestChips(t *testing.T) {
 			got, err := product(chip, rows)
 			require.NoError(t, err)
 			require.Equal(t, want, got, "%s, %d rows", chip, rows)
+		}
+		for rows, want := range map[int64]string{1: vector, 2: matrix} {
+			got, err := product(chip, rows, record.WeightsOnce())
+			require.NoError(t, err)
+			require.Equal(t, want, got, "%s, %d rows that read weights once", chip, rows)
 		}
 	}
 	_, err := record.New("t", record.Dialect("mlx-1.0")).Graph()

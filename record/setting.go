@@ -24,6 +24,7 @@ type settings struct {
 	chip     routes.Chip    // set by Chip
 	compiled func(function string) (ir.Kernel, bool)
 	version  routes.Version // set by Dialect
+	once     bool           // set by WeightsOnce
 }
 
 // device sets where an encoder executes.
@@ -98,6 +99,10 @@ func Chip(architecture string) Setting {
 		s.chip = c
 	}
 }
+
+// WeightsOnce has products of several rows with a quantized matrix take the kernel that reads the matrix once for all of them, however
+// few rows there are. MLX takes a kernel of vectors up to a number of rows that depends on the chip, which reads it for each row.
+func WeightsOnce() Setting { return func(s *settings) { s.once = true } }
 
 // dialects are the versions of MLX by what [Dialect] calls them.
 var dialects = map[string]routes.Version{"mlx-0.16": routes.August2024, "mlx-0.32": routes.Release0_32_4}

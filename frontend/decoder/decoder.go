@@ -116,7 +116,7 @@ func (m *Decoder) Module() (*ir.Module, error) {
 		steps = append(steps, step{"verify", func(s *record.Session) Step { return m.Verify(s, guesses) }})
 	}
 	for _, f := range steps {
-		s := record.New(f.name)
+		s := record.New(f.name, record.WeightsOnce())
 		f.record(s)
 		g, err := s.Graph()
 		if err != nil {

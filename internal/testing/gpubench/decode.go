@@ -489,7 +489,7 @@ func (b *bench) modelWith(shape decoder.Synthetic, o frontend.Options, positions
 
 // stepOf records a step of so many rows that verifies guesses.
 func stepOf(weights *decoder.Decoder, rows int) (*ir.Graph, error) {
-	s := record.New(fmt.Sprintf("a step of %d rows", rows))
+	s := record.New(fmt.Sprintf("a step of %d rows", rows), record.WeightsOnce())
 	weights.Verify(s, int64(rows-1))
 	return s.Graph()
 }

@@ -61,6 +61,8 @@ type Encoder struct {
 	// Flat says that batches of quantized matrices, and of what they are multiplied with, are sent as one dimension, as
 	// our kernels are declared. MLX sends them as they are.
 	Flat bool
+	// Once says that products of more than one row with a transposed matrix are those of many rows, which MLX takes from some number of rows on.
+	Once bool
 	Sent []Dispatch
 	Err  error
 

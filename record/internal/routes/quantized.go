@@ -150,7 +150,7 @@ func (e *Encoder) quantizedWays(p quantizedProduct) (ways []way) {
 	if m.Transposed && !p.batched && p.rows.IsConst() {
 		split = splitRows(rows, p.k, p.n, m.Group)
 	}
-	many := rows >= e.Chip.matrixFrom(m, p.k, p.n)
+	many := rows >= e.Chip.matrixFrom(m, p.k, p.n) || e.Once && rows > 1 && m.Transposed
 	add(many && split > 1, p.name("qmm_t_splitk")+aligned(p.n, 32), func() { e.qmmSplit(p, split) })
 	add(many && m.Transposed, p.name("qmm_t")+aligned(p.n, 32)+p.batchName(), func() { e.qmm(p) })
 	add(many && !m.Transposed, p.name("qmm_n")+p.batchName(), func() { e.qmm(p) })
