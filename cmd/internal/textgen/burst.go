@@ -140,15 +140,11 @@ func (m *Model) decodeBurst(ctx context.Context, id int32, pos, n int, o Options
 		o.Timing(m.decode.IR(), t)
 	}
 	for i := range n {
-		id, err := m.decode.token(0, func(name string, to []byte) error {
-			out, err := f.OutputOf(name, i)
-			copy(to, out)
-			return err
-		})
+		out, err := f.OutputOf(m.decode.names.Token, i)
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, id)
+		found = append(found, int32(binary.LittleEndian.Uint32(out)))
 	}
 	m.ran = append(append(ran, id), found[:n-1]...)
 	return found, nil

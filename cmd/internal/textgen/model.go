@@ -238,7 +238,7 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 	if err := errors.Join(m.checkBurst(o), m.checkDraft(o)); err != nil {
 		return nil, err
 	}
-	bursts := o.Burst > 1 || o.Burst == 0 && o.Draft == 0 && m.inBursts(o)
+	bursts := o.Burst > 1 || o.Burst == 0 && m.inBursts(o)
 	for i, id := range prompt {
 		if id < 0 || id >= vocab {
 			return nil, fmt.Errorf("prompt token %d has the id %d, the vocabulary has %d", i, id, vocab)
@@ -269,7 +269,8 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 	start = time.Now()
 	text := newDrafter(o.Draft, prompt)
 	var (
-		raw     []byte
+		raw     []byte  // the logits of all rows of g
+		tokens  []byte  // and the tokens that g has chosen
 		found   []int32 // tokens that a burst has decoded and that were not yet passed to Emit
 		row     int     // of the outputs of g
 		guesses []int32 // that g ran behind its first token
@@ -297,9 +298,13 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 		case onHost:
 			id = sample(logits, pos-1, text.text, o)
 		default:
-			if id, err = g.token(row, g.ReadOutput); err != nil {
-				return nil, err
+			if row == 0 {
+				tokens = make([]byte, 4*(1+len(guesses)))
+				if err := g.ReadOutput(g.names.Token, tokens); err != nil {
+					return nil, err
+				}
 			}
+			id = int32(binary.LittleEndian.Uint32(tokens[4*row:]))
 		}
 		r.IDs = append(r.IDs, id)
 		text.add(id)
@@ -344,7 +349,11 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 				return nil, err
 			}
 		case bursts:
-			if found, err = m.decodeBurst(ctx, id, pos, min(m.burstLength(o), o.N-len(r.IDs), m.context-pos), o); err != nil {
+			n := min(m.burstLength(o), o.N-len(r.IDs), m.context-pos)
+			if o.Draft > 0 { // soon there may be something to guess again
+				n = min(n, max(firstBurst, text.wait))
+			}
+			if found, err = m.decodeBurst(ctx, id, pos, n, o); err != nil {
 				return nil, err
 			}
 		default:

@@ -2,7 +2,6 @@ package textgen
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -141,11 +140,4 @@ func (s *step) setDraw(set func(name string, v float64) error, o Options) error 
 		}
 	}
 	return nil
-}
-
-// token reads the token of a row that a replay has chosen.
-func (s *step) token(row int, read func(name string, to []byte) error) (int32, error) {
-	tokens := make([]byte, 4*(row+1))
-	err := read(s.names.Token, tokens)
-	return int32(binary.LittleEndian.Uint32(tokens[4*row:])), err
 }

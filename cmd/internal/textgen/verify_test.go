@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/backend/cpu"
 	"github.com/mlxc/mlxc/cmd/internal/textgen"
 	"github.com/mlxc/mlxc/frontend"
@@ -105,6 +106,24 @@ func TestVerifiedGuesses(t *testing.T) {
 		require.Equal(t, plain.IDs[n:n+12], rest.IDs)
 	}
 
+	// On a device like a GPU tokens come in bursts where nothing is guessed.
+	d := cpu.New(0)
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
+	fast, err := textgen.Open(t.Context(), hurried{d}, module, replay.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, fast.Close()) })
+	ran := map[string]int{}
+	for _, x := range [][]int32{again, oracle(t)[0].PromptIDs} {
+		want, err := m.Generate(t.Context(), x, textgen.Options{N: 60, IgnoreEnd: true})
+		require.NoError(t, err)
+		got, err := fast.Generate(t.Context(), x, textgen.Options{N: 60, IgnoreEnd: true, Draft: 7, Timing: func(g *ir.Graph, _ replay.Timing) { ran[g.Name]++ }})
+		require.NoError(t, err)
+		require.Equal(t, want.IDs, got.IDs)
+	}
+	require.Positive(t, ran["verify"])
+	require.Positive(t, ran["decode"])
+	require.Less(t, ran["verify"]+ran["decode"], 60, "of 120 tokens")
+
 	for text, o := range map[string]textgen.Options{
 		"a draft of -1 tokens makes no sense":                              {Draft: -1},
 		"a draft of 8 tokens: graph verify verifies up to 7":               {Draft: 8},
@@ -116,8 +135,17 @@ func TestVerifiedGuesses(t *testing.T) {
 	}
 	none := openModel(t, recordModel(t, false))
 	require.Zero(t, none.Drafts())
-	_, err := none.Generate(t.Context(), again, textgen.Options{N: 2, Draft: 2})
+	_, err = none.Generate(t.Context(), again, textgen.Options{N: 2, Draft: 2})
 	require.ErrorContains(t, err, "there is no graph that verifies guesses (mlxc record --draft 2 makes one)")
+}
+
+// hurried is a device for which bursts pay.
+type hurried struct{ backend.Device }
+
+func (d hurried) Info() backend.Info {
+	info := d.Device.Info()
+	info.Submits = true
+	return info
 }
 
 // A graph that verifies must have outputs for each of its rows.
