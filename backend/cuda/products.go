@@ -22,8 +22,8 @@ type few struct {
 }
 
 // fewRows are numbers of rows up to which products of matrices and attention have entries of their own, if their number depends on params: what is fast for a prompt leaves
-// most of a GPU idle in a step of a few tokens, and what is fast for thousands of them, in a prompt of hundreds.
-var fewRows = [...]int{2, 8, 16, 64, 512}
+// most of a GPU idle in a step of a few tokens.
+var fewRows = [...]int{2, 8, 16, 64}
 
 // fitOf is a kernel with what its fit depends on.
 type fitOf struct {
