@@ -60,7 +60,11 @@ testing() {
 	sed -n -e 's/^ *--- SKIP: \([^ ]*\).*/\1 (the log says why)/p' -e 's/^ *[a-z_]*\.go:[0-9]*: \(.*\) is not supported by cuda: /\1: /p' "$logs/$name.log" >>"$logs/left-out.txt"
 	echo "$name: exit code $code, $passed passed, $wrong failed"
 	[ "$code" = 0 ] && return
-	grep -A 8 '^ *--- FAIL' "$logs/$name.log" | head -n 60 || tail -n 20 "$logs/$name.log"
+	if [ "$wrong" -gt 0 ]; then
+		grep -A 8 '^ *--- FAIL' "$logs/$name.log" | head -n 60
+	else # it crashed, or its time was over
+		tail -n 20 "$logs/$name.log"
+	fi
 	return 1
 }
 

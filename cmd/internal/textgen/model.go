@@ -104,6 +104,9 @@ func (m *Model) several(ctx context.Context, names *frontend.Step, each bool) (*
 	if other := many.position; other.Max < pos.Max {
 		return nil, 0, fmt.Errorf("%s has %s up to %s, %s up to %s: both write the same cache", many, many.param(other.Name), other.Format(other.Max), one, pos.Format(pos.Max))
 	}
+	if states := one.states(); len(states) > 0 && !slices.ContainsFunc(many.states(), func(name string) bool { return slices.Contains(states, name) }) {
+		return nil, 0, fmt.Errorf("%s has no state of %s, which would not see what it leaves", many, one)
+	}
 	batch, err := many.batch()
 	if err != nil {
 		return nil, 0, err

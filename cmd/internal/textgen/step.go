@@ -141,3 +141,13 @@ func (s *step) setDraw(set func(name string, v float64) error, o Options) error 
 	}
 	return nil
 }
+
+// states returns the names of the graph's states.
+func (s *step) states() (names []string) {
+	for _, m := range s.IR().Memories {
+		if m.Kind == ir.State && m.Alias == ir.NoMem {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}

@@ -160,3 +160,19 @@ func TestVerifyOfOneRow(t *testing.T) {
 	_, err = textgen.Open(t.Context(), d, module, replay.Options{})
 	require.ErrorContains(t, err, "want 8 rows of one vocabulary")
 }
+
+// A graph for several tokens must have decode's states.
+func TestForeignStates(t *testing.T) {
+	module := recorded(t, frontend.Options{Context: 64, Prefill: 8, Draft: 3})
+	foreign := module.Graph("verify").Clone()
+	for i := range foreign.Memories {
+		if m := &foreign.Memories[i]; m.Kind == ir.State {
+			m.Name = "another " + m.Name
+		}
+	}
+	module.Graphs[2] = foreign
+	d := cpu.New(0)
+	defer d.Close()
+	_, err := textgen.Open(t.Context(), d, module, replay.Options{})
+	require.ErrorContains(t, err, "graph verify has no state of graph decode, which would not see what it leaves")
+}
