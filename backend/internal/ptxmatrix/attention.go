@@ -95,7 +95,7 @@ func (a *attention) Launch(groups [3]uint64, f Fit) (grid [3]uint64, threads, sh
 	return [3]uint64{groups[0], (groups[1] + queries - 1) / queries, 1}, 32 * attentionWarps, uint32(a.memory())
 }
 
-// keys is how many a tile has: of wider heads as many as the registers have room for.
+// keys is how many keys a tile has. With wider heads there are fewer, since the sums of their elements take more registers.
 func (a *attention) keys() int {
 	if a.width <= widest {
 		return 64

@@ -104,7 +104,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// decodeShape is attention of few queries, of heads of 64 that share keys: so many of them, and of the queries, to a cluster; or of many queries, if no number of heads is said.
+// decodeShape is attention with heads of 64 that share keys: of few queries, where heads and queries say how many of each a cluster has, or, if heads is 0, of many.
 type decodeShape struct {
 	coded                            bool
 	heads, each, queries, rows, keys int

@@ -334,8 +334,9 @@ func oneColumn(t *testing.T, gpu ptxmatrix.GPU, name string, k int, xs, w []byte
 	return out
 }
 
-// TestBlockProductsLose has all lost that may be: weights are half of d, so that their whole numbers, which are added first, are twice as large. The first element of x is nearly the whole sum, and all others are as much
-// smaller as tensor cores lose most of. Sums lie above the middle between two numbers of f16, by a part of the bound: they become the upper one at the latest where the part is all of it.
+// TestBlockProductsLose has tensor cores lose as much as they may. Weights are half of d, so that their whole numbers, which are added first, are twice as large as they are. The first element of x
+// makes nearly the whole sum, and all others have sizes of which tensor cores lose most. The exact sum lies above the middle between two neighbours of f16, by a part of the bound. A result that
+// loses more than that part is rounded to the lower neighbour, which shows that two thirds of the bound are lost; where the part is more than the bound it must be the upper one.
 func TestBlockProductsLose(t *testing.T) {
 	const k = 1536
 	n := number16{ir.F16}
