@@ -19,8 +19,8 @@ import (
 // TF32 as they are. The sums of a tile are added by tensor cores, those of the tiles by fma, so that as little is cut off
 // as the declaration allows.
 //
-// A value that a query does not see counts for nothing, even if it is infinite: where queries of a warp see different keys of a tile,
-// such values are zeros for the tensor cores, and are added one by one.
+// A value that a query does not see counts for nothing, even if it is infinite. Where queries of a warp see different keys of a tile, sums that are not
+// finite are made again: tensor cores get zeros in the place of values that are infinite or NaN, and these are then added one by one, to the queries that see them.
 type attention struct {
 	source *air.Kernel
 	elem   ir.DType // of queries, keys, values and results
@@ -103,9 +103,9 @@ func (a *attention) keys() int {
 	return 32
 }
 
-// Memory of a block: two tiles of keys and of values, of which one is used while the next one comes. Of a cache of 8 bits it is one, of numbers of 16 bits that are made of codes; behind it lie the
-// codes of the next one, with the scales of a row behind its codes, and the scales of the tile that is used as f32, the keys' and then the values', those of a group of 32 elements together.
-// Then queries, if they are not in registers, and where warps put weights when values of a tile are added one by one.
+// The shared memory of a block begins with two tiles of keys and of values: one is used while the next one comes. With a cache of 8 bits the tile in use is there once, as numbers of 16 bits
+// that were made of codes. Behind it come the codes of the next tile, each row followed by its scales, and then the scales of the tile in use as f32: first the keys', then the values', for each
+// group of 32 elements those of all keys. At the end lie the queries, if they are not in registers, and without codes the weights of each warp, which it stores when values are added one by one.
 func (a *attention) tile() int { return 2 * a.keys() * a.width }
 func (a *attention) codesAt() int {
 	return 2 * a.tile()
@@ -692,8 +692,8 @@ func (e *attend) values(s [][4]string, row, unit string, factor [2]string, mixed
 	return infinite
 }
 
-// codedValues does so with codes, which are finite. The scales of their groups of 32 elements multiply the weights, and what a query does not see is 0 whatever its scale is. So as not to have the parts of all
-// weights at a time, it goes through the keys for each group. Rows and units are those of scores.
+// codedValues adds the products of weights and values that are codes. Codes are always finite, but scales may not be: they multiply the weights, and the weight of a key that a query does not see stays 0
+// whatever the scale is. Each group of 32 elements has scales of its own, so that weights are taken apart anew for it, a few keys at a time, which saves registers. Rows and units are those of scores.
 func (e *attend) codedValues(s [][4]string, row, unit string, factor [2]string, mixed bool) {
 	for group := range e.groups() {
 		at := e.r("add.s32", "%s, %s", row, e.r("xor.b32", "%s, %d", unit, 64*group))

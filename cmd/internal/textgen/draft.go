@@ -51,7 +51,8 @@ func (d *drafter) add(id int32) {
 	d.wait = max(0, d.wait-1)
 }
 
-// guess returns at most so many tokens that may follow; none if there is no guess. What reaches the end of the text repeats from there on.
+// guess returns at most so many tokens that may follow; none if there is no guess. Where what followed before reaches the end of the text, the guesses
+// themselves are what follows.
 func (d *drafter) guess(most int) (out []int32) {
 	most = min(most, d.length)
 	if d.wait > 0 || most <= 0 {

@@ -184,7 +184,8 @@ type Options struct {
 	Burst int
 	// Draft is how many tokens are guessed at most behind the next one, from what followed the same tokens before, and run with
 	// it in one step: guesses that are what the step chooses cost no step of their own. It needs a graph for that
-	// (frontend.Options.Draft), and excludes Burst.
+	// (frontend.Options.Draft), and excludes a Burst of more than one token. With a Burst of 0, where bursts pay, tokens come in short ones
+	// while there is nothing to guess.
 	Draft int
 	// Emit, if not nil, is called with each token as soon as it is known. Its error
 	// ends the generation, and is that of Generate unless it is ErrStop.

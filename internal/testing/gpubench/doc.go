@@ -13,7 +13,10 @@
 //	    kernels are measured one by one until the forms have none that was not measured.
 //	  - alone: each kernel of that decode by itself, in all layers.
 //	  - large: a model with the shapes of one of 8 billion parameters.
-//	  - half: both with activations of f16, at longer contexts, and steps of a few rows.
+//	  - half: both with activations of f16, at longer contexts, and steps that verify guesses.
+//	  - fusions: the large one with each pass and each fused kernel, one after another: a token, and a step of eight.
+//	  - dense: the large one with weights of f16.
+//	  - caches: the large one with a KV cache of f16 and one of 8 bits, at long contexts.
 //
 // Weights are made up (decoder.Synthetic). A figure that cannot be had is a row that says why, so that a
 // run gives what it can; the exit code is 1 then. With --tiny everything is small: to try it on devices
